@@ -1,0 +1,57 @@
+"""What every agent offers to an environment or a runner."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import torch
+
+    from sf3d_envs.observation.view import WorldView
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """A driver of all vehicles of all worlds.
+
+    Attributes:
+        name: Name in tables and manifests.
+        decision_hz: Decisions per second, a divisor of 60.
+        digest: sha256 hex of whatever decides the agent's behaviour.
+    """
+
+    name: str
+    decision_hz: int
+
+    @property
+    def digest(self) -> str:
+        """sha256 hex of whatever decides the agent's behaviour."""
+        ...
+
+    def bind(self, view: WorldView) -> None:
+        """Allocate for the worlds of `view`; called once before the first `act`."""
+        ...
+
+    def reset(self, mask: torch.Tensor | None = None) -> None:
+        """Forget the masked worlds (bool [W]; None means all)."""
+        ...
+
+    def act(self, view: WorldView) -> torch.Tensor:
+        """Decide.
+
+        Returns:
+            Tensor [W, V, 2] = requested acceleration [m/s^2] and normalized steering; the agent's own buffer, valid
+            until the next call.
+        """
+        ...
+
+
+def agent_digest(agent: object, name: str, parameters: Mapping[str, Any]) -> str:
+    """Return sha256 hex over an agent's name, parameters and the text of the file that defines it."""
+    source = inspect.getsource(inspect.getmodule(type(agent)))  # type: ignore[arg-type]
+    head = json.dumps({"name": name, "parameters": dict(parameters)}, sort_keys=True)
+    return hashlib.sha256(f"{head}\n{source}".encode()).hexdigest()

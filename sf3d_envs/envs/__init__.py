@@ -1,0 +1,1 @@
+"""Environments: one batched tensor environment and thin shells over it."""

@@ -1,0 +1,278 @@
+"""Kernels of the environment step: action intake, command latch, row bookkeeping and reset masks."""
+
+import warp as wp
+
+from ..random import Domain, episode_scenario_seed, philox_block, uniform_int
+from ..scenario.kernels import ScenarioArrays
+from ..sim.kernels_step import place_vehicle
+from ..sim.kernels_vehicle import VehicleArrays
+from ..task.kernels import TaskState
+from ..terrain.kernels import Terrain, terrain_facet
+
+wp.set_module_options({"enable_backward": False, "fuse_fp": False})
+
+TERRAIN_DOMAIN = wp.constant(wp.uint32(int(Domain.TERRAIN)))
+
+ROW_ZERO = wp.constant(wp.int8(0))
+ROW_WRITE = wp.constant(wp.int8(1))
+ROW_KEEP = wp.constant(wp.int8(2))
+
+RULES_TRAINING = wp.constant(0)
+RULES_SCORING = wp.constant(1)
+
+
+@wp.struct
+class EpisodeArrays:
+    """Where each world's scenarios come from. All [W]."""
+
+    stream: wp.array(dtype=wp.uint64)
+    episode: wp.array(dtype=wp.uint32)
+    override: wp.array(dtype=wp.int8)
+    seed: wp.array(dtype=wp.uint64)
+
+
+@wp.struct
+class RowArrays:
+    """Rows [W, R] of an environment and the state of its worlds [W]."""
+
+    vehicle: wp.array(dtype=int)  # [R]
+    row_of_vehicle: wp.array(dtype=int)  # [V], -1 = not controlled
+    active: wp.array2d(dtype=wp.bool)
+    reward: wp.array2d(dtype=float)
+    terminated: wp.array2d(dtype=wp.bool)
+    truncated: wp.array2d(dtype=wp.bool)
+    event: wp.array2d(dtype=wp.int8)
+    passage: wp.array2d(dtype=wp.bool)
+    episode_start: wp.array2d(dtype=wp.bool)
+    ended: wp.array2d(dtype=wp.bool)  # own flag raised by the step that reset the world (same-step autoreset)
+    code: wp.array2d(dtype=wp.int8)  # what the observation kernel does with the row
+    terms: wp.array3d(dtype=float)  # [W, R, 5]
+    user_terminated: wp.array2d(dtype=wp.bool)
+    collecting: wp.array2d(dtype=wp.int8)  # [W, V]: the vehicle collects reward
+    world_done: wp.array(dtype=wp.bool)
+    holding: wp.array(dtype=wp.int8)  # the world was reset by this step, whose action it ignores
+    bad_action: wp.array(dtype=wp.int8)  # a non-finite action reached the world since its reset
+
+
+@wp.kernel
+def take_actions(
+    action: wp.array3d(dtype=float),
+    rows: RowArrays,
+    low: wp.vec2,
+    high: wp.vec2,
+    request: wp.array2d(dtype=wp.vec2),
+    world_begin: int,
+):
+    """Thread per world: clip the actions of its rows into vehicle requests; a non-finite action is (0, 0) and flagged."""
+    w = wp.tid() + world_begin
+    for r in range(action.shape[1]):
+        a = action[w, r, 0]
+        s = action[w, r, 1]
+        if not (wp.isfinite(a) and wp.isfinite(s)):
+            a = 0.0
+            s = 0.0
+            if rows.active[w, r]:
+                rows.bad_action[w] = wp.int8(1)
+        request[w, rows.vehicle[r]] = wp.vec2(wp.clamp(a, low[0], high[0]), wp.clamp(s, low[1], high[1]))
+
+
+@wp.kernel
+def latch_commands(
+    request: wp.array2d(dtype=wp.vec2),
+    traffic: wp.array2d(dtype=wp.vec2),
+    traffic_held: wp.array2d(dtype=wp.vec2),
+    traffic_period: int,
+    rows: RowArrays,
+    task: TaskState,
+    stepping: wp.array(dtype=wp.int8),
+    stop_at_event: int,
+    full_brake: float,
+    command: wp.array2d(dtype=wp.vec2),
+    world_begin: int,
+):
+    """Thread per world, each control step: requests of controlled vehicles, traffic commands of the others.
+
+    ``traffic`` is read when a world's own step count is a multiple of ``traffic_period`` and held in between. With
+    ``stop_at_event`` a vehicle that has had an event holds full brake.
+    """
+    w = wp.tid() + world_begin
+    if stepping[w] == wp.int8(0):
+        return
+    for v in range(command.shape[1]):
+        wanted = request[w, v]
+        if rows.row_of_vehicle[v] < 0:
+            if task.step[w] % traffic_period == 0:
+                traffic_held[w, v] = traffic[w, v]
+            wanted = traffic_held[w, v]
+        if stop_at_event != 0 and task.valid[w, v] == wp.int8(0):
+            wanted = wp.vec2(-full_brake, 0.0)
+        command[w, v] = wanted
+
+
+@wp.kernel
+def freeze_finished(task: TaskState, stepping: wp.array(dtype=wp.int8), horizon: int, world_begin: int):
+    """Thread per world: stop a world at its fault or its horizon."""
+    w = wp.tid() + world_begin
+    if task.fault[w] != wp.int8(0) or task.step[w] >= horizon:
+        stepping[w] = wp.int8(0)
+
+
+@wp.kernel
+def finish_decision(
+    rows: RowArrays,
+    task: TaskState,
+    reward_terms: wp.array3d(dtype=float),
+    stepping: wp.array(dtype=wp.int8),
+    rules: int,
+    horizon: int,
+    world_begin: int,
+):
+    """Thread per world: reward, flags and activity of its rows after a decision."""
+    w = wp.tid() + world_begin
+    count = rows.vehicle.shape[0]
+    terms = reward_terms.shape[2]
+    if rows.holding[w] != wp.int8(0):
+        # The world was reset by this very step: its rows start now.
+        rows.holding[w] = wp.int8(0)
+        stepping[w] = wp.int8(1)
+        for r in range(count):
+            rows.reward[w, r] = 0.0
+            rows.terminated[w, r] = False
+            rows.truncated[w, r] = False
+            rows.code[w, r] = ROW_WRITE
+            rows.ended[w, r] = False
+            rows.event[w, r] = wp.int8(0)
+            rows.passage[w, r] = False
+            for k in range(terms):
+                rows.terms[w, r, k] = 0.0
+        return
+
+    fault = task.fault[w] != wp.int8(0)
+    time_up = task.step[w] >= horizon
+    any_active = bool(False)
+    for r in range(count):
+        v = rows.vehicle[r]
+        was_active = rows.active[w, r]
+        terminated = bool(False)
+        truncated = bool(False)
+        total = float(0.0)
+        if was_active:
+            for k in range(terms):
+                rows.terms[w, r, k] = reward_terms[w, v, k]
+                total += reward_terms[w, v, k]
+            if rules == RULES_TRAINING:
+                terminated = task.event[w, v] != wp.int8(0) or rows.user_terminated[w, r]
+            else:
+                terminated = task.own_fault[w, v] != wp.int8(0)
+            truncated = (fault or time_up) and not terminated
+        else:
+            for k in range(terms):
+                rows.terms[w, r, k] = 0.0
+        rows.reward[w, r] = total
+        rows.terminated[w, r] = terminated
+        rows.truncated[w, r] = truncated
+        rows.ended[w, r] = terminated or truncated
+        rows.event[w, r] = task.event[w, v]
+        rows.passage[w, r] = task.passage_step[w, v] >= 0
+        rows.episode_start[w, r] = False
+        rows.code[w, r] = wp.where(was_active, ROW_WRITE, ROW_ZERO)
+        active = was_active and not terminated and not truncated
+        rows.active[w, r] = active
+        if not active:
+            rows.collecting[w, v] = wp.int8(0)
+        any_active = any_active or active
+    done = fault or time_up
+    if rules == RULES_TRAINING:
+        done = done or not any_active
+    rows.world_done[w] = done
+    if done:
+        stepping[w] = wp.int8(0)
+
+
+@wp.kernel
+def select_done(rows: RowArrays, mask: wp.array(dtype=wp.bool), world_begin: int):
+    """Thread per world: the worlds that are done become the reset mask."""
+    w = wp.tid() + world_begin
+    mask[w] = rows.world_done[w]
+
+
+@wp.kernel
+def begin_episodes(
+    mask: wp.array(dtype=wp.bool),
+    episodes: EpisodeArrays,
+    rows: RowArrays,
+    terrain: Terrain,
+    stepping: wp.array(dtype=wp.int8),
+    resample_variant: int,
+    hold: int,
+    world_begin: int,
+):
+    """Thread per world: scenario seed and row state of masked worlds. With ``hold`` they wait for the step to end."""
+    w = wp.tid() + world_begin
+    if not mask[w]:
+        return
+    if episodes.override[w] != wp.int8(0):
+        episodes.override[w] = wp.int8(0)
+    else:
+        episodes.seed[w] = episode_scenario_seed(episodes.stream[w], episodes.episode[w])
+    episodes.episode[w] = episodes.episode[w] + wp.uint32(1)
+    if resample_variant != 0:
+        words = philox_block(episodes.seed[w], wp.uint32(0), wp.uint32(0), TERRAIN_DOMAIN)
+        terrain.world_variant[w] = uniform_int(words[0], 0, terrain.grids.shape[0] - 1)
+    stepping[w] = wp.int8(1 - hold)
+    rows.holding[w] = wp.int8(hold)
+    rows.world_done[w] = False
+    rows.bad_action[w] = wp.int8(0)
+    for r in range(rows.vehicle.shape[0]):
+        rows.active[w, r] = True
+        rows.episode_start[w, r] = True
+        rows.code[w, r] = ROW_WRITE
+        rows.collecting[w, rows.vehicle[r]] = wp.int8(1)
+
+
+@wp.kernel
+def place_scenario(
+    mask: wp.array(dtype=wp.bool), scenario: ScenarioArrays, terrain: Terrain, s: VehicleArrays, world_begin: int
+):
+    """Thread per vehicle: start pose of masked worlds, heading 0, settled on the road, rolling freely."""
+    w, v = wp.tid()
+    w = w + world_begin
+    if not mask[w]:
+        return
+    x = scenario.start_x[w, v]
+    y = scenario.start_y[w, v]
+    facet = terrain_facet(terrain, terrain.grids[terrain.world_variant[w]], x, y)
+    position = wp.vec3(x, y, facet[0] + s.params[s.params_index[v]].rest_height)
+    place_vehicle(s, w, v, wp.transform(position, wp.quat_identity()), scenario.start_speed[w, v])
+
+
+@wp.kernel
+def keep_running_rows(mask: wp.array(dtype=wp.bool), rows: RowArrays, world_begin: int):
+    """Thread per world: after a masked reset, write the rows of reset worlds and keep all others as they are."""
+    w = wp.tid() + world_begin
+    for r in range(rows.vehicle.shape[0]):
+        rows.code[w, r] = wp.where(mask[w], ROW_WRITE, ROW_KEEP)
+
+
+@wp.kernel
+def copy_final(
+    mask: wp.array(dtype=wp.bool),
+    observation: wp.array3d(dtype=float),
+    final_observation: wp.array3d(dtype=float),
+    world_begin: int,
+):
+    """Thread per row: keep the last observation of worlds about to be reset."""
+    w, r = wp.tid()
+    w = w + world_begin
+    if mask[w]:
+        for k in range(observation.shape[2]):
+            final_observation[w, r, k] = observation[w, r, k]
+
+
+@wp.kernel
+def replace_rewards(rows: RowArrays, user_reward: wp.array2d(dtype=float), world_begin: int):
+    """Thread per world: the user's reward for rows that were active in this decision, 0 elsewhere."""
+    w = wp.tid() + world_begin
+    for r in range(rows.vehicle.shape[0]):
+        earned = (rows.active[w, r] or rows.ended[w, r]) and not rows.episode_start[w, r]
+        rows.reward[w, r] = wp.where(earned, user_reward[w, r], 0.0)

@@ -1,0 +1,480 @@
+"""The only environment: batched lane-closure worlds as torch tensors on the simulator's device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import warp as wp
+
+from .._warp import get_device, load_kernels
+from ..launches import LaunchList
+from ..observation.spec import ObservationSpec
+from ..observation.view import Observer, WorldView
+from ..scenario.kernels import project_to_routes
+from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
+from ..scenario.route import RouteTable
+from ..sim.simulator import CONTROL_HZ, Simulator
+from ..task.kernels import TaskState, task_rules, task_state, update_events
+from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
+from ..terrain.lane_closure import lane_closure_terrain
+from . import kernels
+from .config import NUM_VEHICLES, EnvConfig
+from .digests import run_digests
+from .episodes import Episodes
+from .rows import allocate_rows
+from .traffic import load_traffic
+
+REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
+
+
+class TorchEnv:
+    """W worlds of twelve physical vehicles before a lane closure, stepped together.
+
+    Everything is a torch tensor on the simulator's device. The tensors that :meth:`reset` and :meth:`step` return are
+    views of the environment's own memory, overwritten by the next call: clone what you keep (the Gymnasium, PettingZoo
+    and SB3 shells copy for you).
+
+    Shapes: W worlds, R rows per world (12 with ``control="all"``, 1 with ``control="ego"``), D = 112 channels, 124 with
+    preview. Action [W, R, 2]: requested acceleration, clipped to [-8, 5] m/s², and normalized steering, clipped to
+    [-1, 1], positive to the left. A non-finite action counts as (0, 0) and flags its world (:meth:`errors`).
+
+    Training rules: a row terminates once, on its vehicle's first event, and is then inactive: zero observation and
+    reward, flags False, ``infos["active"]`` False; its vehicle brakes fully and stays an obstacle. A world ends when all
+    its rows are inactive, at the horizon (live rows truncated) or at a fault (the faulting row terminated, live rows
+    truncated). Scoring rules: vehicles drive on after an event; a fault ends the world, which is then frozen.
+
+    Autoreset: "NextStep" resets a done world in the following step, which ignores its action, gives reward 0 and sets
+    ``infos["episode_start"]``; "SameStep" resets it at once and puts the last observation in ``infos["final_obs"]``;
+    "Disabled" waits for ``reset(options={"reset_mask": ...})``.
+
+    Infos (tensors [W, R] unless noted): ``event`` int8 (first event: 0 none, 1 fault, 2 collision, 3 off-road,
+    4 incursion), ``passage`` bool (has validly passed the counting line), ``active`` bool, ``episode_start`` bool,
+    ``scenario_seed`` uint64 [W], ``reward_terms/<name>`` float for progress, passage, event, route, comfort.
+
+    Args:
+        num_worlds: Worlds W.
+        config: A complete configuration; mutually exclusive with keyword arguments.
+        **kwargs: Fields of :class:`~sf3d_envs.envs.config.EnvConfig`.
+
+    Raises:
+        TypeError, ValueError: If an argument is wrong; the message names it, its value and what is allowed.
+    """
+
+    def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
+        if config is None:
+            known = {field.name for field in dataclasses.fields(EnvConfig)}
+            unknown = sorted(set(kwargs) - known)
+            if unknown:
+                raise TypeError(f"unknown argument {unknown[0]!r}; known: {', '.join(sorted(known))}")
+            config = EnvConfig(num_worlds=1 if num_worlds is None else num_worlds, **kwargs)
+        elif num_worlds is not None or kwargs:
+            raise ValueError("give either config= or keyword arguments, not both")
+        self.config = config
+        conditions = config.conditions()
+        self.conditions = conditions
+        self._device = get_device(config.device)
+        controlled = config.controlled
+        self._traffic = None if config.control == "all" else load_traffic(config.traffic)
+        load_kernels(self._device)
+
+        distinct = list(dict.fromkeys(conditions))
+        variants = [lane_closure_terrain(condition) for condition in distinct]
+        self.sim = Simulator(
+            config.num_worlds,
+            variants,
+            [distinct.index(condition) for condition in conditions],
+            vehicle=config.vehicles(),
+            num_vehicles=NUM_VEHICLES,
+            device=self._device,
+            threads=config.threads,
+            solver=config.solver,
+        )
+        self.num_worlds, self.num_rows = config.num_worlds, len(controlled)
+        self.observation_spec = ObservationSpec(config.preview)
+        self.device = torch.device(wp.device_to_torch(self._device))
+        self.routes = RouteTable(device=self._device)
+        self.task = task_state(self.num_worlds, NUM_VEHICLES, self._device)
+        self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._device)
+        self._episodes = Episodes(
+            self.sim, self.routes, self.task, self._rows, resample_variant=config.resample_variant
+        )
+        self.view = self._build_view()
+        self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
+        self._final_obs = wp.zeros_like(self._observer.obs)
+        self._allocate_step()
+        self._record()
+        self._tensors = self._output_tensors()
+        self._state = "new"
+        self._renderer: Any = None
+        if self._traffic is not None:
+            self._traffic.bind(self.view)
+
+    # ------------------------------------------------------------------ construction
+
+    def _build_view(self) -> WorldView:
+        sim = self.sim
+        return WorldView(
+            num_worlds=self.num_worlds,
+            num_vehicles=NUM_VEHICLES,
+            device=self._device,
+            body_q=sim.body_q,
+            body_qd=sim.body_qd,
+            wheel_spin=sim.wheel_spin,
+            steer_angle=sim.steer_angle,
+            forward_accel=sim.forward_accel,
+            command=sim.command,
+            valid=self.task.valid,
+            stepping=sim.stepping,
+            step=self.task.step,
+            seed=self._episodes.seed,
+            own_route=wp.array(OWN_ROUTE, dtype=int, device=self._device),
+            routes=self.routes,
+            route_index=self._episodes.route_index,
+            scenario=self._episodes.scenario.arrays,
+            vehicles=sim.vehicles,
+            terrain=sim.terrain,
+            desired_speed=DESIRED_SPEED,
+        )
+
+    def _allocate_step(self) -> None:
+        worlds, device = self.num_worlds, self._device
+        self._action = wp.zeros((worlds, self.num_rows, 2), dtype=float, device=device)
+        self._action_tensor = wp.to_torch(self._action)
+        self._request = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
+        self._traffic_command = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
+        self._traffic_tensor = wp.to_torch(self._traffic_command)
+        self._traffic_held = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
+        self._terms = wp.zeros((worlds, NUM_VEHICLES, len(REWARD_TERMS)), dtype=float, device=device)
+        self._user_reward = wp.zeros((worlds, self.num_rows), dtype=float, device=device)
+
+    def _record(self) -> None:
+        """Record the launches of a step once; every step replays them."""
+        config, sim, view, task, rows = self.config, self.sim, self.view, self.task, self._rows
+        training = int(config.rules == "training")
+        weights = config.reward.weights()
+        horizon = config.task.horizon_steps
+        full_brake = max(car.brake_accel_scale for car in sim.vehicles)
+        period = 1 if self._traffic is None else CONTROL_HZ // self._traffic.decision_hz
+
+        self._begin = LaunchList(sim.shards)
+        if config.autoreset_mode == "NextStep" and training:
+            self._episodes.record(self._begin, done_worlds=True, hold=True)
+        low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)
+        self._begin.add(kernels.take_actions, [self._action, rows, low, high, self._request])
+        self._begin.add(
+            begin_decision, [self._request, sim.command, rows.collecting, weights, self._terms, NUM_VEHICLES]
+        )
+
+        control = LaunchList(sim.shards)
+        control.add(
+            kernels.latch_commands,
+            [
+                self._request,
+                self._traffic_command,
+                self._traffic_held,
+                period,
+                rows,
+                task,
+                sim.stepping,
+                training,
+                full_brake,
+                sim.command,
+            ],
+        )
+        sim.record_step(control)
+        control.add(
+            project_to_routes,
+            [
+                sim.body_q,
+                NUM_VEHICLES,
+                len(self.routes),
+                self.routes.points,
+                self.routes.count,
+                sim.stepping,
+                view.route_index,
+            ],
+        )
+        control.add(
+            update_events,
+            [
+                sim.body_q,
+                sim.body_qd,
+                sim.nonfinite,
+                sim.stepping,
+                view.geometry,
+                task_rules(config.task),
+                sim.terrain,
+                task,
+                NUM_VEHICLES,
+            ],
+        )
+        self._control_unrewarded = LaunchList(sim.shards)
+        self._control_unrewarded.extend(control)
+        control.add(
+            accumulate_reward,
+            [
+                sim.body_q,
+                sim.body_qd,
+                sim.stepping,
+                rows.collecting,
+                view.own_route,
+                self.routes.points,
+                view.route_index,
+                task,
+                weights,
+                training,
+                1.0 / CONTROL_HZ,
+                self._terms,
+                NUM_VEHICLES,
+            ],
+        )
+        for launches in (control, self._control_unrewarded):
+            launches.add(kernels.freeze_finished, [task, sim.stepping, horizon])
+        self._control = control
+
+        self._finish = LaunchList(sim.shards)
+        self._finish.add(
+            kernels.finish_decision, [rows, task, self._terms, sim.stepping, 1 - training, horizon]
+        )
+        self._replace_reward = LaunchList(sim.shards)
+        self._replace_reward.add(kernels.replace_rewards, [rows, self._user_reward])
+        self._observe = LaunchList(sim.shards)
+        self._observer.record(self._observe)
+        self._observe_final = LaunchList(sim.shards)
+        if config.autoreset_mode == "SameStep" and training:
+            self._observe_final.extend(self._observe)
+            self._observe_final.add(
+                kernels.copy_final,
+                [rows.world_done, self._observer.obs, self._final_obs],
+                per_world=(self.num_rows,),
+            )
+            self._episodes.record(self._observe_final, done_worlds=True)
+            self._observe_final.add(kernels.keep_running_rows, [self._episodes.mask, rows])
+        self._keep_running = LaunchList(sim.shards)
+        self._keep_running.add(kernels.keep_running_rows, [self._episodes.mask, rows])
+        self._observe_final.extend(self._observe)
+
+    def _output_tensors(self) -> dict[str, torch.Tensor]:
+        rows = self._rows
+        tensors = {
+            name: wp.to_torch(getattr(rows, name))
+            for name in ("reward", "terminated", "truncated", "active", "event", "passage", "episode_start", "ended")
+        }
+        tensors["user_terminated"] = wp.to_torch(rows.user_terminated)
+        tensors["terms"] = wp.to_torch(rows.terms)
+        tensors["obs"] = self._observer.tensor
+        tensors["final_obs"] = wp.to_torch(self._final_obs)
+        tensors["seed"] = wp.to_torch(self._episodes.seed)
+        tensors["mask"] = wp.to_torch(self._episodes.mask)
+        tensors["stepping"] = wp.to_torch(self.sim.stepping)
+        tensors["user_reward"] = wp.to_torch(self._user_reward)
+        return tensors
+
+    # ------------------------------------------------------------------ stepping
+
+    def reset(
+        self, *, seed: Any = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Start new episodes.
+
+        Args:
+            seed: World i gets the stream ``seed + i``; or a sequence with one entry per world; None continues the
+                streams (fresh entropy at first).
+            options: ``scenario_seed``: int n (world i gets n + i) or a sequence, for the first episode only;
+                ``reset_mask``: worlds (bool [W]) or rows (bool [W, R], equal within a world) to reset, all if absent.
+
+        Returns:
+            Observation [W, R, D] and infos.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+            ValueError: If an option is unknown, a mask differs within a world or the first reset is partial.
+        """
+        self._require_open("reset()")
+        options = dict(options or {})
+        unknown = sorted(set(options) - {"scenario_seed", "reset_mask"})
+        if unknown:
+            raise ValueError(f"unknown reset option {unknown[0]!r}; known: 'scenario_seed', 'reset_mask'")
+        mask = None
+        if options.get("reset_mask") is not None:
+            mask = self._world_mask(options["reset_mask"])
+            if self._state == "new" and not mask.all():
+                raise ValueError("reset_mask must select every world at the first reset")
+        self._episodes.reset(seed, options.get("scenario_seed"), mask)
+        chosen = self._tensors["mask"]
+        for name in ("reward", "event"):
+            self._tensors[name][chosen] = 0
+        for name in ("terminated", "truncated", "passage", "ended"):
+            self._tensors[name][chosen] = False
+        self._tensors["terms"][chosen] = 0.0
+        self._keep_running.run()
+        self._observe.run()
+        if self._traffic is not None:
+            self._traffic.reset(chosen)
+        self._state = "running"
+        return self._tensors["obs"], self._infos()
+
+    def step(
+        self, action: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Hold one action per row for a decision period.
+
+        Args:
+            action: float32 [W, R, 2] on the simulator's device.
+
+        Returns:
+            Observation [W, R, D], reward [W, R], terminated [W, R], truncated [W, R], infos.
+
+        Raises:
+            RuntimeError: Before :meth:`reset` or after :meth:`close`.
+            TypeError, ValueError: If the action has another dtype, shape or device.
+        """
+        self._take(action)
+        self._drive(self._control)
+        if self.config.termination_fn is not None:
+            self._tensors["user_terminated"].copy_(self._row_tensor("termination_fn", torch.bool))
+        self._finish.run()
+        if self.config.reward_fn is not None:
+            self._tensors["user_reward"].copy_(self._row_tensor("reward_fn", torch.float32))
+            self._replace_reward.run()
+        self._observe_final.run()
+        t = self._tensors
+        return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
+
+    def advance(self, action: torch.Tensor) -> None:
+        """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
+        self._take(action)
+        self._drive(self._control_unrewarded)
+
+    def _take(self, action: torch.Tensor) -> None:
+        self._require_open("step()")
+        if self._state == "new":
+            raise RuntimeError("step() before reset(): call reset() first")
+        shape = (self.num_worlds, self.num_rows, 2)
+        if not isinstance(action, torch.Tensor):
+            raise TypeError(f"action must be a torch.Tensor of shape {shape}, got {type(action).__name__}")
+        if action.dtype != torch.float32:
+            raise TypeError(f"action must be torch.float32, got {action.dtype}")
+        if tuple(action.shape) != shape:
+            raise ValueError(f"action must have shape {shape} (worlds, rows, 2), got {tuple(action.shape)}")
+        if action.device != self.device:
+            raise ValueError(f"action must be on {self.device}, got {action.device}")
+        self._action_tensor.copy_(action.detach())
+        self._begin.run()
+
+    def _drive(self, control: LaunchList) -> None:
+        """Run the control steps of a decision; a traffic agent decides at its own rate in between."""
+        steps = self.config.steps_per_decision
+        if self._traffic is None:
+            control.run(steps)
+            return
+        period = CONTROL_HZ // self._traffic.decision_hz
+        aligned = steps % period == 0
+        for k in range(steps):
+            if not aligned or k % period == 0:
+                self._traffic_tensor.copy_(self._traffic.act(self.view))
+            control.run()
+
+    def _row_tensor(self, name: str, dtype: torch.dtype) -> torch.Tensor:
+        """Call a user's function and check what it returns."""
+        function = getattr(self.config, name)
+        value = function(self.view) if name == "termination_fn" else function(self.view, self._vehicle_terms())
+        shape = (self.num_worlds, self.num_rows)
+        if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
+            given = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ValueError(f"{name} must return a tensor of shape {shape} (worlds, rows), got {given}")
+        return value.to(dtype)
+
+    def _vehicle_terms(self) -> dict[str, torch.Tensor]:
+        return {name: self._tensors["terms"][..., k] for k, name in enumerate(REWARD_TERMS)}
+
+    def _infos(self, *, stepped: bool = False) -> dict[str, Any]:
+        t = self._tensors
+        infos: dict[str, Any] = {name: t[name] for name in ("event", "passage", "active", "episode_start")}
+        infos["scenario_seed"] = t["seed"]
+        for name, value in self._vehicle_terms().items():
+            infos[f"reward_terms/{name}"] = value
+        if stepped and self.config.autoreset_mode == "SameStep":
+            mask = t["ended"] & t["mask"].unsqueeze(-1)
+            infos["final_obs"], infos["_final_obs"] = t["final_obs"], mask
+            infos["final_info"] = {name: t[name] for name in ("event", "passage")}
+            infos["_final_info"] = mask
+        return infos
+
+    # ------------------------------------------------------------------ the rest
+
+    def all_done(self) -> bool:
+        """Whether every world has ended and none will step again without a reset (synchronizes with the device)."""
+        return not bool(self._tensors["stepping"].any())
+
+    def task_numpy(self) -> dict[str, np.ndarray]:
+        """Host copy of the task state: what happened to every vehicle and world since its reset."""
+        return {name: getattr(self.task, name).numpy().copy() for name in TaskState.vars}
+
+    def digests(self) -> dict[str, Any]:
+        """Digests of what was simulated: scenario, terrain and initial state per world, and the routes."""
+        return run_digests(self)
+
+    def errors(self) -> list[str]:
+        """What went wrong in which world since its reset; empty when all is well (synchronizes with the device)."""
+        found = []
+        for world in np.flatnonzero(self._rows.bad_action.numpy()):
+            found.append(f"world {world}: a non-finite action was replaced by (0, 0)")
+        for world, vehicle in np.argwhere(self.sim.nonfinite.numpy()):
+            found.append(f"world {world}: the state of vehicle {vehicle} turned non-finite")
+        for world in np.flatnonzero(self.sim.contact_overflow()):
+            found.append(f"world {world}: more contacts than the buffer holds")
+        return found
+
+    def render(self, world: int = 0, overlay: tuple[str, ...] | None = None) -> np.ndarray | None:
+        """Frame of one world, uint8 [height, width, 3]; None in the modes None and "human" (which updates the viewer).
+
+        Raises:
+            RuntimeError: Before :meth:`reset` or after :meth:`close`.
+            ValueError: If ``world`` does not exist.
+        """
+        self._require_open("render()")
+        if self.config.render_mode is None:
+            return None
+        if self._state == "new":
+            raise RuntimeError("render() before reset(): call reset() first")
+        if not 0 <= world < self.num_worlds:
+            raise ValueError(f"world must be in [0, {self.num_worlds - 1}], got {world}")
+        if self._renderer is None:
+            from .rendering import EnvRenderer
+
+            self._renderer = EnvRenderer(self)
+        return self._renderer.frame(world, overlay)
+
+    def close(self) -> None:
+        """Free the simulator; any later call but ``close`` raises RuntimeError."""
+        if self._state == "closed":
+            return
+        self._state = "closed"
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+        self.sim.close()
+
+    def _require_open(self, call: str) -> None:
+        if self._state == "closed":
+            raise RuntimeError(f"{call} on a closed environment; make a new one")
+
+    def _world_mask(self, mask: Any) -> np.ndarray:
+        array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
+        if array.dtype != np.bool_:
+            raise TypeError(f"reset_mask must be bool, got {array.dtype}")
+        worlds, rows = self.num_worlds, self.num_rows
+        if array.shape in ((worlds * rows,), (worlds, rows)):
+            by_world = array.reshape(worlds, rows)
+            mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
+            if mixed.size:
+                raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
+            return by_world.all(axis=1)
+        if array.shape != (worlds,):
+            raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
+        return array

@@ -1,0 +1,115 @@
+"""Recorded kernel launches over worlds, replayed by shards on threads.
+
+A Warp CPU launch runs on one thread and releases the interpreter lock, and results never depend on how worlds are
+split. So a step is recorded once per shard of worlds and each thread replays its own shard.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import warp as wp
+
+MIN_WORLDS_TO_SHARD = 8
+
+
+def usable_threads() -> int:
+    """Number of cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_threads(threads: int | None) -> int:
+    """Resolve the ``threads`` option: None means all usable cores.
+
+    Raises:
+        TypeError: If ``threads`` is not an int.
+        ValueError: If ``threads`` < 1.
+    """
+    if threads is None:
+        return usable_threads()
+    if isinstance(threads, bool) or not isinstance(threads, int):
+        raise TypeError(f"threads must be an int >= 1 or None, got {threads!r}")
+    if threads < 1:
+        raise ValueError(f"threads must be >= 1, got {threads}")
+    return threads
+
+
+class Shards:
+    """The split of worlds over threads and the pool that runs it.
+
+    Args:
+        num_worlds: Worlds W.
+        device: Warp device; only a CPU is split.
+        threads: Threads to use; below 8 worlds the calling thread does all.
+    """
+
+    def __init__(self, num_worlds: int, device: wp.Device, threads: int):
+        count = min(threads, num_worlds) if device.is_cpu and num_worlds >= MIN_WORLDS_TO_SHARD else 1
+        edges = [num_worlds * k // count for k in range(count + 1)]
+        self.ranges = tuple(zip(edges[:-1], edges[1:], strict=True))
+        self.device = device
+        self._pool: ThreadPoolExecutor | None = None
+
+    def run(self, tasks: Sequence) -> None:
+        """Run one callable per shard and wait for all."""
+        if len(tasks) == 1:
+            tasks[0]()
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(len(self.ranges) - 1, thread_name_prefix="sf3d")
+        pending = [self._pool.submit(task) for task in tasks[1:]]
+        tasks[0]()
+        for item in pending:
+            item.result()
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+class LaunchList:
+    """A fixed list of launches, each over all worlds, replayed in order.
+
+    Every kernel takes the first world of its shard as last argument and a launch dimension that starts with worlds.
+    """
+
+    def __init__(self, shards: Shards):
+        self._shards = shards
+        self._commands: list[list[wp.Launch]] = [[] for _ in shards.ranges]
+
+    def add(self, kernel: wp.Kernel, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
+        """Record a launch of dimension (worlds, \\*per_world)."""
+        for commands, (begin, end) in zip(self._commands, self._shards.ranges, strict=True):
+            commands.append(
+                wp.launch(
+                    kernel,
+                    dim=(end - begin, *per_world),
+                    inputs=[*inputs, begin],
+                    device=self._shards.device,
+                    record_cmd=True,
+                )
+            )
+
+    def extend(self, other: LaunchList) -> None:
+        """Append the launches of another list over the same shards."""
+        for mine, theirs in zip(self._commands, other._commands, strict=True):
+            mine.extend(theirs)
+
+    def run(self, repeat: int = 1) -> None:
+        """Replay the list ``repeat`` times; each shard runs on its own thread."""
+
+        def replay(commands: list[wp.Launch]):
+            def task() -> None:
+                for _ in range(repeat):
+                    for command in commands:
+                        command.launch()
+
+            return task
+
+        self._shards.run([replay(commands) for commands in self._commands])

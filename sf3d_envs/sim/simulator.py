@@ -1,0 +1,227 @@
+"""The simulator: Newton model and state of all worlds, terrain, solver, stepping and placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import newton
+import numpy as np
+import warp as wp
+
+from .._warp import get_device
+from ..launches import LaunchList, Shards, check_threads
+from ..terrain.bank import TerrainBank
+from .kernels_step import place_vehicles
+from .solver import CONTROL_HZ, SUBSTEPS, SolverVehicle
+from .vehicle import VehicleParams
+
+if TYPE_CHECKING:
+    from ..terrain.variants import TerrainVariant
+
+SOLVERS = ("vehicle",)
+
+
+class Simulator:
+    """W independent worlds of V vehicles, stepped together.
+
+    Time runs in control steps of 1/60 s, each four substeps of 1/240 s under a held command. A world's trajectory does
+    not depend, bit for bit, on the number of worlds, their order or the number of threads.
+
+    Attributes (Warp arrays on the device):
+        body_q: Chassis poses, [W·V] transform: position [m], quaternion xyzw.
+        body_qd: Chassis velocities, [W·V] spatial vector: linear [m/s], then angular [rad/s], world frame.
+        command: Requested acceleration [m/s²] and normalized steering [-1, 1], [W, V] vec2; held until overwritten.
+        wheel_spin: Wheel speeds [rad/s], [W, V] vec4 (FL, FR, RL, RR).
+        steer_angle: Steering angle of the front axle [rad], [W, V].
+        wheel_load: Wheel loads [N], [W, V] vec4.
+        wheel_friction: Surface friction under each wheel, 0 without contact, [W, V] vec4.
+        wheel_compression: Suspension compression [m], [W, V] vec4.
+        forward_accel: Forward acceleration over the last control step [m/s²], [W, V].
+        nonfinite: 1 where a vehicle's state turned non-finite since its placement, [W, V] int8.
+        stepping: 0 freezes a world, [W] int8.
+
+    Args:
+        num_worlds: W >= 1.
+        variants: Terrain variants the worlds choose from.
+        world_variant: Variant index of each world, length W; None = variant 0 everywhere.
+        vehicle: One parameter set for all vehicles, or one per vehicle of a world (the same in every world).
+        num_vehicles: V >= 1.
+        device: "cpu" or "cuda:N".
+        threads: CPU threads; None = all usable cores.
+        solver: "vehicle".
+        fused: Launch shape, None = by device (see :class:`SolverVehicle`).
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If an argument is out of range; the message names it and what is allowed.
+    """
+
+    def __init__(
+        self,
+        num_worlds: int,
+        variants: Sequence[TerrainVariant],
+        world_variant: Sequence[int] | None = None,
+        *,
+        vehicle: VehicleParams | Sequence[VehicleParams] | None = None,
+        num_vehicles: int = 12,
+        device: str | wp.Device = "cpu",
+        threads: int | None = None,
+        solver: str = "vehicle",
+        fused: bool | None = None,
+    ):
+        self.num_worlds = _positive_int("num_worlds", num_worlds)
+        self.num_vehicles = _positive_int("num_vehicles", num_vehicles)
+        if solver not in SOLVERS:
+            raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
+        self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
+        self.device = get_device(device)
+        self._closed = False
+        self.shards = Shards(self.num_worlds, self.device, check_threads(threads))
+
+        reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
+        self.bank = TerrainBank(variants, self.device, reach=float(reach))
+        self.world_variant = wp.array(
+            _world_variants(world_variant, self.num_worlds, len(self.bank.variants)), dtype=int, device=self.device
+        )
+        self.terrain = self.bank.data(self.world_variant)
+
+        self.model = _build_model(self.num_worlds, self.vehicles, self.device)
+        self.state = self.model.state()
+        self.solver = SolverVehicle(
+            self.model, vehicles=self.vehicles, terrain=self.terrain, shards=self.shards, fused=fused
+        )
+        self.arrays = self.solver.bind(self.state)
+        self.body_q, self.body_qd = self.state.body_q, self.state.body_qd
+        self.command = self.arrays.command
+        self.wheel_spin, self.steer_angle = self.arrays.wheel_spin, self.arrays.steer_angle
+        self.wheel_load, self.wheel_friction = self.arrays.wheel_load, self.arrays.wheel_friction
+        self.wheel_compression = self.arrays.wheel_compression
+        self.forward_accel, self.nonfinite = self.arrays.forward_accel, self.arrays.nonfinite
+        self.stepping = self.solver.stepping
+        self._step = self.record_step(LaunchList(self.shards))
+        self._start_upright()
+
+    def record_step(self, launches: LaunchList) -> LaunchList:
+        """Append the launches of one control step to a list and return it."""
+        self.solver.record(launches, self.state, substeps=SUBSTEPS)
+        return launches
+
+    def control_step(self, count: int = 1) -> None:
+        """Advance all stepping worlds by ``count`` control steps of 1/60 s.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+        """
+        if self._closed:
+            raise RuntimeError("control_step() on a closed Simulator")
+        self._step.run(count)
+
+    def place(self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0):
+        """Put the vehicles of masked worlds at rest on their springs, or rolling straight; a host-side helper.
+
+        Clears everything the physics carries from step to step in those worlds and touches no other world.
+
+        Args:
+            mask: Worlds to place, bool [W].
+            position: Centre-of-mass positions [m], broadcast to [W, V, 3].
+            yaw: Headings [rad], broadcast to [W, V].
+            speed: Forward speeds [m/s], broadcast to [W, V].
+
+        Raises:
+            ValueError: If a shape does not broadcast or a value is not finite.
+        """
+        shape = (self.num_worlds, self.num_vehicles)
+        mask = np.asarray(mask, dtype=bool)
+        if mask.shape != shape[:1]:
+            raise ValueError(f"mask must be bool of shape {shape[:1]}, got shape {mask.shape}")
+        position = np.broadcast_to(np.asarray(position, dtype=np.float32), (*shape, 3))
+        yaw = np.broadcast_to(np.asarray(yaw, dtype=np.float64), shape)
+        speed = np.broadcast_to(np.asarray(speed, dtype=np.float32), shape)
+        for name, value in (("position", position), ("yaw", yaw), ("speed", speed)):
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} must be finite")
+        zero = np.zeros_like(yaw)
+        rotation = np.stack([zero, zero, np.sin(yaw / 2), np.cos(yaw / 2)], axis=-1).astype(np.float32)
+        wp.launch(
+            place_vehicles,
+            dim=shape,
+            inputs=[
+                wp.array(mask, dtype=wp.bool, device=self.device),
+                wp.array(np.ascontiguousarray(position), dtype=wp.vec3, device=self.device),
+                wp.array(rotation, dtype=wp.quat, device=self.device),
+                wp.array(np.ascontiguousarray(speed), dtype=float, device=self.device),
+                self.arrays,
+                0,
+            ],
+            device=self.device,
+        )
+
+    def contact_overflow(self) -> np.ndarray:
+        """Worlds whose contact buffer overflowed since construction, bool [W] (host copy)."""
+        return self.solver.rigid_contacts.overflow.numpy().astype(bool)
+
+    def close(self) -> None:
+        """Stop the worker threads; further steps raise."""
+        self._closed = True
+        self.shards.close()
+
+    def _start_upright(self) -> None:
+        """A row of parked vehicles 10 m apart, so that a simulator is valid before its first placement."""
+        position = np.zeros((self.num_worlds, self.num_vehicles, 3), dtype=np.float32)
+        grid = self.bank.variants[0].heightfield.grid
+        position[..., 0] = grid.x0 + 20.0 + 10.0 * np.arange(self.num_vehicles)
+        position[..., 1] = grid.y0 + 0.5 * grid.dy * (grid.ny - 1)
+        index = self.world_variant.numpy()
+        for k, variant in enumerate(self.bank.variants):
+            height = variant.heightfield.height_at(position[0, :, 0], position[0, :, 1])
+            position[index == k, :, 2] = height + np.array([car.rest_height for car in self.vehicles])
+        self.place(np.ones(self.num_worlds, dtype=bool), position)
+
+
+def _positive_int(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an int >= 1, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value}")
+    return int(value)
+
+
+def _per_vehicle(vehicle: VehicleParams | Sequence[VehicleParams] | None, count: int) -> tuple[VehicleParams, ...]:
+    if vehicle is None:
+        vehicle = VehicleParams()
+    vehicles = (vehicle,) * count if isinstance(vehicle, VehicleParams) else tuple(vehicle)
+    for item in vehicles:
+        if not isinstance(item, VehicleParams):
+            raise TypeError(f"vehicle must be VehicleParams or a sequence of them, got {item!r}")
+    if len(vehicles) != count:
+        raise ValueError(f"vehicle has {len(vehicles)} entries for num_vehicles={count}")
+    return vehicles
+
+
+def _world_variants(world_variant: Sequence[int] | None, worlds: int, variants: int) -> np.ndarray:
+    if world_variant is None:
+        return np.zeros(worlds, dtype=np.int32)
+    index = np.asarray(world_variant)
+    if index.shape != (worlds,) or not np.issubdtype(index.dtype, np.integer):
+        raise ValueError(f"world_variant must be {worlds} integers, got shape {index.shape} of {index.dtype}")
+    if index.min() < 0 or index.max() >= variants:
+        raise ValueError(f"world_variant must lie in [0, {variants - 1}], got {index.min()} to {index.max()}")
+    return index.astype(np.int32)
+
+
+def _build_model(worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> newton.Model:
+    """Newton model that holds the chassis boxes alone, world-major."""
+    world = newton.ModelBuilder()
+    config = newton.ModelBuilder.ShapeConfig(density=0.0)
+    for index, car in enumerate(vehicles):
+        body = world.add_body(
+            mass=car.mass, inertia=wp.mat33(np.diag(car.inertia)), lock_inertia=True, label=f"vehicle_{index}"
+        )
+        world.add_shape_box(body, hx=0.5 * car.length, hy=0.5 * car.width, hz=0.5 * car.height, cfg=config)
+    builder = newton.ModelBuilder()
+    builder.replicate(world, worlds)
+    return builder.finalize(device=device)
+
+
+__all__ = ["CONTROL_HZ", "SUBSTEPS", "Simulator"]

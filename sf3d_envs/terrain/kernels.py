@@ -1,0 +1,127 @@
+"""Warp side of the terrain: the one query that wheels, preview and chassis contact share.
+
+A heightfield cell is two triangles split along the diagonal from its low corner ``p00`` to its high corner ``p11``;
+normals are facet normals. Outside the extents the edge cell is continued, so a query never reads past the table.
+"""
+
+import warp as wp
+
+wp.set_module_options({"enable_backward": False, "fuse_fp": False})
+
+PATCH_DISC = 0
+PATCH_RECTANGLE = 1
+
+
+@wp.struct
+class TerrainGrid:
+    """Grid and patch range of one terrain variant; lengths in metres."""
+
+    x0: float
+    y0: float
+    inv_dx: float
+    inv_dy: float
+    dx: float
+    dy: float
+    nx: int
+    ny: int
+    offset: int
+    patch_begin: int
+    patch_end: int
+    base_friction: float
+
+
+@wp.struct
+class FrictionPatch:
+    """One patch of constant friction: a disc (radius in ``half_length``) or a rotated rectangle."""
+
+    kind: int
+    x: float
+    y: float
+    half_length: float
+    half_width: float
+    cos_yaw: float
+    sin_yaw: float
+    friction: float
+
+
+@wp.struct
+class Terrain:
+    """A bank of variants and the variant of each world.
+
+    ``bulge`` bounds, for each cell, how far the road around it rises above the cell's facet planes [m].
+    """
+
+    grids: wp.array(dtype=TerrainGrid)
+    heights: wp.array(dtype=float)
+    bulge: wp.array(dtype=float)
+    patches: wp.array(dtype=FrictionPatch)
+    world_variant: wp.array(dtype=int)
+
+
+@wp.func
+def terrain_facet(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> wp.vec4:
+    """Plane of the facet under (x, y): (height at (x, y) [m], dh/dx, dh/dy, 0)."""
+    u = (x - grid.x0) * grid.inv_dx
+    v = (y - grid.y0) * grid.inv_dy
+    i = wp.clamp(int(wp.floor(u)), 0, grid.nx - 2)
+    j = wp.clamp(int(wp.floor(v)), 0, grid.ny - 2)
+    fx = u - float(i)
+    fy = v - float(j)
+    base = grid.offset + i * grid.ny + j
+    h00 = terrain.heights[base]
+    h11 = terrain.heights[base + grid.ny + 1]
+    step_x = float(0.0)
+    step_y = float(0.0)
+    if fx >= fy:
+        h10 = terrain.heights[base + grid.ny]
+        step_x = h10 - h00
+        step_y = h11 - h10
+    else:
+        h01 = terrain.heights[base + 1]
+        step_x = h11 - h01
+        step_y = h01 - h00
+    return wp.vec4(h00 + fx * step_x + fy * step_y, step_x * grid.inv_dx, step_y * grid.inv_dy, 0.0)
+
+
+@wp.func
+def terrain_bulge(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> float:
+    """How far the road near (x, y), within the bank's reach, can rise above the plane of the facet there [m]."""
+    i = wp.clamp(int(wp.floor((x - grid.x0) * grid.inv_dx)), 0, grid.nx - 2)
+    j = wp.clamp(int(wp.floor((y - grid.y0) * grid.inv_dy)), 0, grid.ny - 2)
+    return terrain.bulge[grid.offset + i * grid.ny + j]
+
+
+@wp.func
+def facet_normal(facet: wp.vec4) -> wp.vec3:
+    """Upward unit normal of a facet from :func:`terrain_facet`."""
+    return wp.normalize(wp.vec3(-facet[1], -facet[2], 1.0))
+
+
+@wp.func
+def surface_friction(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> float:
+    """Surface friction coefficient at (x, y): the last patch that holds the point, else the base value."""
+    friction = grid.base_friction
+    for k in range(grid.patch_begin, grid.patch_end):
+        patch = terrain.patches[k]
+        dx = x - patch.x
+        dy = y - patch.y
+        if patch.kind == PATCH_DISC:
+            if dx * dx + dy * dy <= patch.half_length * patch.half_length:
+                friction = patch.friction
+        else:
+            along = dx * patch.cos_yaw + dy * patch.sin_yaw
+            across = dy * patch.cos_yaw - dx * patch.sin_yaw
+            if wp.abs(along) <= patch.half_length and wp.abs(across) <= patch.half_width:
+                friction = patch.friction
+    return friction
+
+
+@wp.func
+def inside_extents(grid: TerrainGrid, x: float, y: float) -> bool:
+    """Whether (x, y) lies on the map."""
+    return (
+        x >= grid.x0
+        and x <= grid.x0 + grid.dx * float(grid.nx - 1)
+        and y >= grid.y0
+        and y <= grid.y0 + grid.dy * float(grid.ny - 1)
+    )

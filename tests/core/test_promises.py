@@ -1,0 +1,235 @@
+"""What does not change a trajectory's bits, and what must be refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from sf3d_envs.agents import make_agent
+from sf3d_envs.envs.torch_env import TorchEnv
+
+
+def drive(env, scenario_seeds, steps, agent="idm17"):
+    """Poses and velocities after each of some decisions, [steps, W, V, 13]."""
+    env.reset(options={"scenario_seed": scenario_seeds})
+    driver = make_agent(agent)
+    driver.bind(env.view)
+    found = []
+    for _ in range(steps):
+        env.advance(driver.act(env.view))
+        shape = (env.num_worlds, 12, -1)
+        found.append(
+            np.concatenate([env.view.body_q.numpy().reshape(shape), env.view.body_qd.numpy().reshape(shape)], axis=-1)
+        )
+    return np.array(found)
+
+
+def scoring(worlds, **kwargs):
+    return TorchEnv(worlds, rules="scoring", decision_hz=60, **kwargs)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    env = scoring(64, condition=["reference", "mu018", "gradeN080", "mu008"] * 16)
+    seeds = [100000 + w // 4 for w in range(64)]
+    trace = drive(env, seeds, 420)
+    env.close()
+    return seeds, trace
+
+
+def test_a_world_alone_equals_itself_in_a_batch_of_64(batch):
+    seeds, trace = batch
+    for world, condition in ((1, "mu018"), (35, "mu008"), (62, "gradeN080")):
+        env = scoring(1, condition=condition)
+        alone = drive(env, [seeds[world]], 420)
+        env.close()
+        assert np.array_equal(alone[:, 0], trace[:, world])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_order_and_threads_change_no_bit(batch, threads):
+    seeds, trace = batch
+    order = np.random.default_rng(0).permutation(64)
+    conditions = ["reference", "mu018", "gradeN080", "mu008"]
+    env = scoring(64, condition=[conditions[w % 4] for w in order], threads=threads)
+    permuted = drive(env, [seeds[w] for w in order], 420)
+    env.close()
+    assert np.array_equal(permuted, trace[:, order])
+
+
+@pytest.mark.parametrize("preview", [False, True])
+def test_worlds_that_differ_in_friction_agree_until_the_patch_is_touched(preview):
+    """Bits of state and observation, from the same scenario on the reference road and at μ 0.18."""
+    seeds = list(range(100000, 100008))
+    env = TorchEnv(16, condition=["reference"] * 8 + ["mu018"] * 8, rules="scoring", preview=preview)
+    obs, _ = env.reset(options={"scenario_seed": seeds + seeds})
+    driver = make_agent("idm17")
+    driver.bind(env.view)
+    first_difference = np.full(8, -1)
+    first_touch = np.full(8, -1)
+    assert torch.equal(obs[:8, :, :112], obs[8:, :, :112])
+    for step in range(150):
+        position = env.view.body_q.numpy().reshape(16, 12, 7)
+        # A wheel, or with preview a route sample 40 m ahead of one of the projections, can have reached x = 40 m.
+        reach = 41.5 if preview else 2.0
+        touched = (position[8:, :, 0] + reach >= 40.0).any(axis=1)
+        obs, *_ = env.step(driver.act(env.view))
+        touched |= (env.view.body_q.numpy().reshape(16, 12, 7)[8:, :, 0] + reach >= 40.0).any(axis=1)
+        differs = (obs[:8] != obs[8:]).flatten(1).any(dim=1).numpy()
+        state = env.view.body_q.numpy().reshape(16, -1)
+        differs |= (state[:8] != state[8:]).any(axis=1)
+        first_difference[(first_difference < 0) & differs] = step
+        first_touch[(first_touch < 0) & touched] = step
+    env.close()
+    assert (first_difference >= first_touch).all()
+    assert (first_touch >= 0).all()
+    assert (first_difference >= 0).any()
+
+
+def test_ego_and_traffic_agree_with_everyone_driven():
+    """One IDM ego among IDM traffic is the same world as twelve IDM vehicles."""
+    everyone = TorchEnv(2, decision_hz=60, autoreset_mode="Disabled")
+    ego = TorchEnv(2, decision_hz=60, autoreset_mode="Disabled", control="ego", ego=2)
+    drivers = []
+    for env in (everyone, ego):
+        env.reset(options={"scenario_seed": 100002})
+        driver = make_agent("idm17")
+        driver.bind(env.view)
+        drivers.append(driver)
+    for _ in range(600):
+        obs, *_ = everyone.step(drivers[0].act(everyone.view))
+        row, *_ = ego.step(drivers[1].act(ego.view)[:, 2:3].contiguous())
+        assert torch.equal(obs[:, 2], row[:, 0])
+    assert np.array_equal(everyone.view.body_q.numpy(), ego.view.body_q.numpy())
+    everyone.close()
+    ego.close()
+
+
+def test_non_finite_actions_are_zero_and_named():
+    env = TorchEnv(3)
+    env.reset(seed=1)
+    action = torch.zeros(3, 12, 2)
+    reference = [v.clone() for v in env.step(action)[:2]]
+    env.reset(seed=1)
+    action[1, 4, 0] = float("nan")
+    given = env.step(action)[:2]
+    for a, b in zip(reference, given, strict=True):
+        assert torch.equal(a, b)
+    assert env.errors() == ["world 1: a non-finite action was replaced by (0, 0)"]
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "error", "words"),
+    [
+        ({"num_worlds": 0}, ValueError, ["num_worlds", "0"]),
+        ({"num_worlds": -3}, ValueError, ["num_worlds", "-3"]),
+        ({"num_worlds": 2.0}, TypeError, ["num_worlds", "2.0"]),
+        ({"condition": "mu0.18"}, ValueError, ["mu0.18", "mu018"]),
+        ({"num_worlds": 2, "condition": ["reference"]}, ValueError, ["condition", "num_worlds=2"]),
+        ({"control": "some"}, ValueError, ["control", "some", "ego"]),
+        ({"ego": 12, "control": "ego"}, ValueError, ["ego", "12", "11"]),
+        ({"traffic": "idm18", "control": "ego"}, ValueError, ["traffic", "idm18", "idm17"]),
+        ({"decision_hz": 7}, ValueError, ["decision_hz", "7", "60"]),
+        ({"horizon_s": 0.0}, ValueError, ["horizon_s", "0.0"]),
+        ({"horizon_s": 1.05}, ValueError, ["horizon_s", "1.05"]),
+        ({"autoreset_mode": "Always"}, ValueError, ["autoreset_mode", "Always", "NextStep"]),
+        ({"device": "cuda:9"}, ValueError, ["device", "cuda:9", "cpu"]),
+        ({"device": "gpu"}, ValueError, ["device", "gpu"]),
+        ({"threads": 0}, ValueError, ["threads", "0"]),
+        ({"solver": "mujoco"}, ValueError, ["solver", "mujoco", "vehicle"]),
+        ({"rules": "race"}, ValueError, ["rules", "race"]),
+        ({"render_mode": "ansi"}, ValueError, ["render_mode", "ansi"]),
+        ({"reward": {"progress": 1.0}}, TypeError, ["reward", "RewardConfig"]),
+        ({"reward_fn": 3}, TypeError, ["reward_fn", "3"]),
+        ({"vehicle": "truck"}, TypeError, ["vehicle"]),
+        ({"worlds": 3}, TypeError, ["worlds", "num_worlds"]),
+    ],
+)
+def test_bad_arguments_are_named(kwargs, error, words):
+    with pytest.raises(error) as caught:
+        TorchEnv(**kwargs)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "words"),
+    [
+        (np.zeros((2, 12, 2)), TypeError, ["torch.Tensor", "ndarray"]),
+        (torch.zeros(2, 12, 2, dtype=torch.float64), TypeError, ["float32", "float64"]),
+        (torch.zeros(2, 12), ValueError, ["(2, 12, 2)", "(2, 12)"]),
+        (torch.zeros(24, 2), ValueError, ["(2, 12, 2)", "(24, 2)"]),
+    ],
+)
+def test_bad_actions_are_refused_before_anything_moves(action, error, words):
+    env = TorchEnv(2)
+    env.reset(seed=1)
+    before = env.view.body_q.numpy().copy()
+    with pytest.raises(error) as caught:
+        env.step(action)
+    for word in words:
+        assert word in str(caught.value)
+    assert np.array_equal(before, env.view.body_q.numpy())
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("seed", "options", "error", "words"),
+    [
+        (-1, None, ValueError, ["seed", "-1"]),
+        (2**64, None, ValueError, ["seed"]),
+        (1.5, None, TypeError, ["seed", "1.5"]),
+        ([1], None, ValueError, ["seed", "2"]),
+        (None, {"scenario_seed": -5}, ValueError, ["scenario_seed", "-5"]),
+        (None, {"scenario_seed": [1, 2, 3]}, ValueError, ["scenario_seed", "2"]),
+        (None, {"scenario_seed": "a"}, TypeError, ["scenario_seed", "'a'"]),
+        (None, {"scenario": 1}, ValueError, ["scenario", "scenario_seed"]),
+    ],
+)
+def test_bad_seeds_are_named(seed, options, error, words):
+    env = TorchEnv(2)
+    with pytest.raises(error) as caught:
+        env.reset(seed=seed, options=options)
+    for word in words:
+        assert word in str(caught.value)
+    env.close()
+
+
+def test_calls_out_of_order():
+    env = TorchEnv(1)
+    with pytest.raises(RuntimeError, match="before reset"):
+        env.step(torch.zeros(1, 12, 2))
+    env.reset(seed=0)
+    env.close()
+    env.close()
+    for call in (lambda: env.step(torch.zeros(1, 12, 2)), env.reset, env.render):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+
+
+def test_two_environments_in_one_process_do_not_meet():
+    lone = TorchEnv(2)
+    lone.reset(seed=9)
+    expected = [lone.step(torch.full((2, 12, 2), 0.3))[0].clone() for _ in range(5)]
+    lone.close()
+    first, second = TorchEnv(2), TorchEnv(3, condition="mu018", decision_hz=20)
+    first.reset(seed=9)
+    second.reset(seed=1)
+    for wanted in expected:
+        second.step(torch.full((3, 12, 2), -0.7))
+        assert torch.equal(first.step(torch.full((2, 12, 2), 0.3))[0], wanted)
+    second.close()
+    first.step(torch.zeros(2, 12, 2))
+    first.close()
+
+
+def test_fresh_entropy_without_a_seed():
+    env = TorchEnv(2)
+    _, infos = env.reset()
+    seeds = infos["scenario_seed"].numpy().tolist()
+    other = TorchEnv(2)
+    _, infos = other.reset()
+    assert seeds != infos["scenario_seed"].numpy().tolist()
+    assert all(s >= 2**32 for s in seeds)
+    env.close()
+    other.close()
