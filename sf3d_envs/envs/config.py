@@ -164,8 +164,9 @@ def _load_vehicle(vehicle: object) -> VehicleParams:
         return vehicle
     if not isinstance(vehicle, (str, os.PathLike)):
         raise TypeError(f"vehicle must be a registry name, a TOML path or VehicleParams, got {vehicle!r}")
+    values = load_vehicle(vehicle)
     try:
-        return VehicleParams.from_dict(load_vehicle(vehicle))
+        return VehicleParams.from_dict(values)
     except (TypeError, ValueError) as error:
         raise type(error)(f"vehicle {str(vehicle)!r}: {error}") from None
 

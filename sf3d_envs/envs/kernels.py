@@ -48,6 +48,9 @@ class RowArrays:
     code: wp.array2d(dtype=wp.int8)  # what the observation kernel does with the row
     terms: wp.array3d(dtype=float)  # [W, R, 5]
     user_terminated: wp.array2d(dtype=wp.bool)
+    final_event: wp.array2d(dtype=wp.int8)  # event, passage and scenario seed of worlds that the step has reset
+    final_passage: wp.array2d(dtype=wp.bool)
+    final_seed: wp.array(dtype=wp.uint64)
     collecting: wp.array2d(dtype=wp.int8)  # [W, V]: the vehicle collects reward
     world_done: wp.array(dtype=wp.bool)
     holding: wp.array(dtype=wp.int8)  # the world was reset by this step, whose action it ignores
@@ -141,8 +144,6 @@ def finish_decision(
             rows.truncated[w, r] = False
             rows.code[w, r] = ROW_WRITE
             rows.ended[w, r] = False
-            rows.event[w, r] = wp.int8(0)
-            rows.passage[w, r] = False
             for k in range(terms):
                 rows.terms[w, r, k] = 0.0
         return
@@ -226,6 +227,8 @@ def begin_episodes(
     for r in range(rows.vehicle.shape[0]):
         rows.active[w, r] = True
         rows.episode_start[w, r] = True
+        rows.event[w, r] = wp.int8(0)
+        rows.passage[w, r] = False
         rows.code[w, r] = ROW_WRITE
         rows.collecting[w, rows.vehicle[r]] = wp.int8(1)
 
@@ -256,15 +259,19 @@ def keep_running_rows(mask: wp.array(dtype=wp.bool), rows: RowArrays, world_begi
 
 @wp.kernel
 def copy_final(
-    mask: wp.array(dtype=wp.bool),
+    rows: RowArrays,
+    seed: wp.array(dtype=wp.uint64),
     observation: wp.array3d(dtype=float),
     final_observation: wp.array3d(dtype=float),
     world_begin: int,
 ):
-    """Thread per row: keep the last observation of worlds about to be reset."""
+    """Thread per row: keep the last observation and infos of worlds about to be reset."""
     w, r = wp.tid()
     w = w + world_begin
-    if mask[w]:
+    if rows.world_done[w]:
+        rows.final_event[w, r] = rows.event[w, r]
+        rows.final_passage[w, r] = rows.passage[w, r]
+        rows.final_seed[w] = seed[w]
         for k in range(observation.shape[2]):
             final_observation[w, r, k] = observation[w, r, k]
 

@@ -14,21 +14,18 @@ from .._warp import get_device, load_kernels
 from ..launches import LaunchList
 from ..observation.spec import ObservationSpec
 from ..observation.view import Observer, WorldView
-from ..scenario.kernels import project_to_routes
 from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
 from ..scenario.route import RouteTable
 from ..sim.simulator import CONTROL_HZ, Simulator
-from ..task.kernels import TaskState, task_rules, task_state, update_events
-from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
+from ..task.kernels import TaskState, task_state
+from ..task.reward import REWARD_TERMS
 from ..terrain.lane_closure import lane_closure_terrain
-from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
 from .episodes import Episodes
 from .rows import allocate_rows
+from .step_lists import StepBuffers, record_steps
 from .traffic import load_traffic
-
-REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
 
 
 class TorchEnv:
@@ -104,9 +101,18 @@ class TorchEnv:
         )
         self.view = self._build_view()
         self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
-        self._final_obs = wp.zeros_like(self._observer.obs)
-        self._allocate_step()
-        self._record()
+        self._buffers = StepBuffers(self.num_worlds, self.num_rows, self._observer.obs, self._device)
+        self._lists = record_steps(
+            config,
+            self.sim,
+            self.view,
+            self.task,
+            self._rows,
+            self._episodes,
+            self._observer,
+            self._buffers,
+            traffic_hz=CONTROL_HZ if self._traffic is None else self._traffic.decision_hz,
+        )
         self._tensors = self._output_tensors()
         self._state = "new"
         self._renderer: Any = None
@@ -140,138 +146,23 @@ class TorchEnv:
             desired_speed=DESIRED_SPEED,
         )
 
-    def _allocate_step(self) -> None:
-        worlds, device = self.num_worlds, self._device
-        self._action = wp.zeros((worlds, self.num_rows, 2), dtype=float, device=device)
-        self._action_tensor = wp.to_torch(self._action)
-        self._request = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
-        self._traffic_command = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
-        self._traffic_tensor = wp.to_torch(self._traffic_command)
-        self._traffic_held = wp.zeros((worlds, NUM_VEHICLES), dtype=wp.vec2, device=device)
-        self._terms = wp.zeros((worlds, NUM_VEHICLES, len(REWARD_TERMS)), dtype=float, device=device)
-        self._user_reward = wp.zeros((worlds, self.num_rows), dtype=float, device=device)
-
-    def _record(self) -> None:
-        """Record the launches of a step once; every step replays them."""
-        config, sim, view, task, rows = self.config, self.sim, self.view, self.task, self._rows
-        training = int(config.rules == "training")
-        weights = config.reward.weights()
-        horizon = config.task.horizon_steps
-        full_brake = max(car.brake_accel_scale for car in sim.vehicles)
-        period = 1 if self._traffic is None else CONTROL_HZ // self._traffic.decision_hz
-
-        self._begin = LaunchList(sim.shards)
-        if config.autoreset_mode == "NextStep" and training:
-            self._episodes.record(self._begin, done_worlds=True, hold=True)
-        low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)
-        self._begin.add(kernels.take_actions, [self._action, rows, low, high, self._request])
-        self._begin.add(
-            begin_decision, [self._request, sim.command, rows.collecting, weights, self._terms, NUM_VEHICLES]
-        )
-
-        control = LaunchList(sim.shards)
-        control.add(
-            kernels.latch_commands,
-            [
-                self._request,
-                self._traffic_command,
-                self._traffic_held,
-                period,
-                rows,
-                task,
-                sim.stepping,
-                training,
-                full_brake,
-                sim.command,
-            ],
-        )
-        sim.record_step(control)
-        control.add(
-            project_to_routes,
-            [
-                sim.body_q,
-                NUM_VEHICLES,
-                len(self.routes),
-                self.routes.points,
-                self.routes.count,
-                sim.stepping,
-                view.route_index,
-            ],
-        )
-        control.add(
-            update_events,
-            [
-                sim.body_q,
-                sim.body_qd,
-                sim.nonfinite,
-                sim.stepping,
-                view.geometry,
-                task_rules(config.task),
-                sim.terrain,
-                task,
-                NUM_VEHICLES,
-            ],
-        )
-        self._control_unrewarded = LaunchList(sim.shards)
-        self._control_unrewarded.extend(control)
-        control.add(
-            accumulate_reward,
-            [
-                sim.body_q,
-                sim.body_qd,
-                sim.stepping,
-                rows.collecting,
-                view.own_route,
-                self.routes.points,
-                view.route_index,
-                task,
-                weights,
-                training,
-                1.0 / CONTROL_HZ,
-                self._terms,
-                NUM_VEHICLES,
-            ],
-        )
-        for launches in (control, self._control_unrewarded):
-            launches.add(kernels.freeze_finished, [task, sim.stepping, horizon])
-        self._control = control
-
-        self._finish = LaunchList(sim.shards)
-        self._finish.add(
-            kernels.finish_decision, [rows, task, self._terms, sim.stepping, 1 - training, horizon]
-        )
-        self._replace_reward = LaunchList(sim.shards)
-        self._replace_reward.add(kernels.replace_rewards, [rows, self._user_reward])
-        self._observe = LaunchList(sim.shards)
-        self._observer.record(self._observe)
-        self._observe_final = LaunchList(sim.shards)
-        if config.autoreset_mode == "SameStep" and training:
-            self._observe_final.extend(self._observe)
-            self._observe_final.add(
-                kernels.copy_final,
-                [rows.world_done, self._observer.obs, self._final_obs],
-                per_world=(self.num_rows,),
-            )
-            self._episodes.record(self._observe_final, done_worlds=True)
-            self._observe_final.add(kernels.keep_running_rows, [self._episodes.mask, rows])
-        self._keep_running = LaunchList(sim.shards)
-        self._keep_running.add(kernels.keep_running_rows, [self._episodes.mask, rows])
-        self._observe_final.extend(self._observe)
-
     def _output_tensors(self) -> dict[str, torch.Tensor]:
         rows = self._rows
         tensors = {
             name: wp.to_torch(getattr(rows, name))
             for name in ("reward", "terminated", "truncated", "active", "event", "passage", "episode_start", "ended")
         }
+        tensors["final_event"] = wp.to_torch(rows.final_event)
+        tensors["final_passage"] = wp.to_torch(rows.final_passage)
+        tensors["final_scenario_seed"] = wp.to_torch(rows.final_seed)
         tensors["user_terminated"] = wp.to_torch(rows.user_terminated)
         tensors["terms"] = wp.to_torch(rows.terms)
         tensors["obs"] = self._observer.tensor
-        tensors["final_obs"] = wp.to_torch(self._final_obs)
+        tensors["final_obs"] = wp.to_torch(self._buffers.final_obs)
         tensors["seed"] = wp.to_torch(self._episodes.seed)
         tensors["mask"] = wp.to_torch(self._episodes.mask)
         tensors["stepping"] = wp.to_torch(self.sim.stepping)
-        tensors["user_reward"] = wp.to_torch(self._user_reward)
+        tensors["user_reward"] = wp.to_torch(self._buffers.user_reward)
         return tensors
 
     # ------------------------------------------------------------------ stepping
@@ -311,8 +202,7 @@ class TorchEnv:
         for name in ("terminated", "truncated", "passage", "ended"):
             self._tensors[name][chosen] = False
         self._tensors["terms"][chosen] = 0.0
-        self._keep_running.run()
-        self._observe.run()
+        self._lists.observe_masked.run()
         if self._traffic is not None:
             self._traffic.reset(chosen)
         self._state = "running"
@@ -334,21 +224,21 @@ class TorchEnv:
             TypeError, ValueError: If the action has another dtype, shape or device.
         """
         self._take(action)
-        self._drive(self._control)
+        self._drive(self._lists.control)
         if self.config.termination_fn is not None:
             self._tensors["user_terminated"].copy_(self._row_tensor("termination_fn", torch.bool))
-        self._finish.run()
+        self._lists.finish.run()
         if self.config.reward_fn is not None:
             self._tensors["user_reward"].copy_(self._row_tensor("reward_fn", torch.float32))
-            self._replace_reward.run()
-        self._observe_final.run()
+            self._lists.replace_reward.run()
+        self._lists.observe_and_reset.run()
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
     def advance(self, action: torch.Tensor) -> None:
         """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
         self._take(action)
-        self._drive(self._control_unrewarded)
+        self._drive(self._lists.control_unrewarded)
 
     def _take(self, action: torch.Tensor) -> None:
         self._require_open("step()")
@@ -363,8 +253,8 @@ class TorchEnv:
             raise ValueError(f"action must have shape {shape} (worlds, rows, 2), got {tuple(action.shape)}")
         if action.device != self.device:
             raise ValueError(f"action must be on {self.device}, got {action.device}")
-        self._action_tensor.copy_(action.detach())
-        self._begin.run()
+        self._buffers.action_tensor.copy_(action.detach())
+        self._lists.begin.run()
 
     def _drive(self, control: LaunchList) -> None:
         """Run the control steps of a decision; a traffic agent decides at its own rate in between."""
@@ -376,7 +266,7 @@ class TorchEnv:
         aligned = steps % period == 0
         for k in range(steps):
             if not aligned or k % period == 0:
-                self._traffic_tensor.copy_(self._traffic.act(self.view))
+                self._buffers.traffic_tensor.copy_(self._traffic.act(self.view))
             control.run()
 
     def _row_tensor(self, name: str, dtype: torch.dtype) -> torch.Tensor:
@@ -401,7 +291,7 @@ class TorchEnv:
         if stepped and self.config.autoreset_mode == "SameStep":
             mask = t["ended"] & t["mask"].unsqueeze(-1)
             infos["final_obs"], infos["_final_obs"] = t["final_obs"], mask
-            infos["final_info"] = {name: t[name] for name in ("event", "passage")}
+            infos["final_info"] = {name: t[f"final_{name}"] for name in ("event", "passage", "scenario_seed")}
             infos["_final_info"] = mask
         return infos
 

@@ -63,7 +63,7 @@ class VehicleParams:
     suspension_damping: float = 3_000.0
     wheel_radius: float = 0.32
     wheel_inertia: float = 1.0
-    max_drive_torque: float = 4.91 * 0.32 * 1350.0
+    max_drive_torque: float = 2121.12  # 4.91 m/s² · R · m, the paper's throttle threshold
     max_power: float = 100_000.0
     max_brake_torque: float = 900.0
     brake_accel_scale: float = 8.0
@@ -109,6 +109,13 @@ class VehicleParams:
             raise ValueError(
                 f"suspension_stiffness {self.suspension_stiffness!r} N/m cannot carry mass {self.mass!r} kg: the legs "
                 f"would rest at {self.rest_compression:.3f} m of {self.suspension_rest_length!r} m"
+            )
+
+        clearance = self.rest_height - 0.5 * self.height
+        if clearance <= 0.0:
+            raise ValueError(
+                f"height {self.height!r} m leaves no ground clearance: the box would rest {-clearance:.3f} m below the road; "
+                f"lower anchor_height ({self.anchor_height!r} m) or height"
             )
 
     @classmethod

@@ -74,6 +74,8 @@ def test_horizon_truncates_live_rows(mode):
         assert infos["_final_obs"].all()
         assert not torch.equal(infos["final_obs"], obs)
         assert infos["final_obs"].abs().sum() > 0
+        assert (infos["final_info"]["event"] == 0).all()
+        assert infos["final_info"]["scenario_seed"].numpy().tolist() != infos["scenario_seed"].numpy().tolist()
     after, reward, terminated, truncated, infos = kept(env.step(actions(env, FULL_THROTTLE)))
     if mode == "NextStep":
         assert (reward == 0).all()
@@ -88,6 +90,23 @@ def test_horizon_truncates_live_rows(mode):
         assert not infos["active"][1].any()
         assert again[0].abs().sum() > 0
         assert (again[1] == 0).all()
+    env.close()
+
+
+def test_same_step_keeps_the_event_of_the_episode_that_ended():
+    env = TorchEnv(2, control="ego", ego=11, autoreset_mode="SameStep")
+    env.reset(options={"scenario_seed": 100000})
+    for _ in range(120):
+        _, _, terminated, _, infos = env.step(actions(env, (3.0, 1.0)))
+        if terminated.any():
+            row = terminated[:, 0]
+            assert (infos["final_info"]["event"][row] > 0).all()
+            assert (infos["event"][row] == 0).all()
+            assert infos["active"][row].all()
+            assert infos["_final_info"][:, 0].tolist() == row.tolist()
+            break
+    else:
+        pytest.fail("nobody left the road")
     env.close()
 
 

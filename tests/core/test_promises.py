@@ -141,7 +141,8 @@ def test_non_finite_actions_are_zero_and_named():
         ({"render_mode": "ansi"}, ValueError, ["render_mode", "ansi"]),
         ({"reward": {"progress": 1.0}}, TypeError, ["reward", "RewardConfig"]),
         ({"reward_fn": 3}, TypeError, ["reward_fn", "3"]),
-        ({"vehicle": "truck"}, TypeError, ["vehicle"]),
+        ({"vehicle": "truck"}, ValueError, ["vehicle", "truck", "compact"]),
+        ({"vehicle": 3}, TypeError, ["vehicle", "3"]),
         ({"worlds": 3}, TypeError, ["worlds", "num_worlds"]),
     ],
 )

@@ -1,0 +1,173 @@
+"""The launches of an environment step, recorded once and replayed by every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import warp as wp
+
+from ..launches import LaunchList
+from ..observation.view import Observer, WorldView
+from ..scenario.kernels import project_to_routes
+from ..sim.simulator import Simulator
+from ..sim.solver import CONTROL_HZ
+from ..task.kernels import TaskState, task_rules, update_events
+from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
+from . import kernels
+from .config import NUM_VEHICLES, EnvConfig
+from .episodes import Episodes
+from .kernels import RowArrays
+
+REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
+"""Limits of an action: requested acceleration [m/s²] and normalized steering."""
+
+
+class StepBuffers:
+    """Fixed memory that a step reads from and writes to.
+
+    Args:
+        num_worlds: W.
+        num_rows: R.
+        observation: The observation buffer, [W, R, D].
+        device: Warp device.
+    """
+
+    def __init__(self, num_worlds: int, num_rows: int, observation: wp.array, device: wp.Device):
+        vehicles = (num_worlds, NUM_VEHICLES)
+        self.action = wp.zeros((num_worlds, num_rows, 2), dtype=float, device=device)
+        self.request = wp.zeros(vehicles, dtype=wp.vec2, device=device)
+        self.traffic = wp.zeros(vehicles, dtype=wp.vec2, device=device)
+        self.traffic_held = wp.zeros(vehicles, dtype=wp.vec2, device=device)
+        self.terms = wp.zeros((*vehicles, len(REWARD_TERMS)), dtype=float, device=device)
+        self.user_reward = wp.zeros((num_worlds, num_rows), dtype=float, device=device)
+        self.final_obs = wp.zeros_like(observation)
+        self.action_tensor = wp.to_torch(self.action)
+        self.traffic_tensor = wp.to_torch(self.traffic)
+
+
+@dataclass(frozen=True)
+class StepLists:
+    """Recorded launches, in the order of a step.
+
+    Attributes:
+        begin: Resets waiting worlds (next-step autoreset), takes the actions, opens the reward terms.
+        control: One control step of 1/60 s: commands, physics, routes, events, reward.
+        control_unrewarded: The same without the reward.
+        finish: Reward, flags and activity of the rows.
+        replace_reward: Puts a user's reward in place.
+        observe_and_reset: Observes; resets done worlds (same-step autoreset) and observes those again.
+        observe_masked: Observes the worlds of an explicit reset and leaves all other rows as they are.
+    """
+
+    begin: LaunchList
+    control: LaunchList
+    control_unrewarded: LaunchList
+    finish: LaunchList
+    replace_reward: LaunchList
+    observe_and_reset: LaunchList
+    observe_masked: LaunchList
+
+
+def record_steps(
+    config: EnvConfig,
+    sim: Simulator,
+    view: WorldView,
+    task: TaskState,
+    rows: RowArrays,
+    episodes: Episodes,
+    observer: Observer,
+    buffers: StepBuffers,
+    *,
+    traffic_hz: int,
+) -> StepLists:
+    """Record every launch list of an environment."""
+    training = int(config.rules == "training")
+    weights = config.reward.weights()
+    horizon = config.task.horizon_steps
+
+    begin = LaunchList(sim.shards)
+    if config.autoreset_mode == "NextStep" and training:
+        episodes.record(begin, done_worlds=True, hold=True)
+    begin.add(
+        kernels.take_actions, [buffers.action, rows, wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH), buffers.request]
+    )
+    begin.add(begin_decision, [buffers.request, sim.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
+
+    unrewarded = LaunchList(sim.shards)
+    unrewarded.add(
+        kernels.latch_commands,
+        [
+            buffers.request,
+            buffers.traffic,
+            buffers.traffic_held,
+            CONTROL_HZ // traffic_hz,
+            rows,
+            task,
+            sim.stepping,
+            training,
+            max(car.brake_accel_scale for car in sim.vehicles),
+            sim.command,
+        ],
+    )
+    sim.record_step(unrewarded)
+    routes = view.routes
+    unrewarded.add(
+        project_to_routes,
+        [sim.body_q, NUM_VEHICLES, len(routes), routes.points, routes.count, sim.stepping, view.route_index],
+    )
+    unrewarded.add(
+        update_events,
+        [
+            sim.body_q,
+            sim.body_qd,
+            sim.nonfinite,
+            sim.stepping,
+            view.geometry,
+            task_rules(config.task),
+            sim.terrain,
+            task,
+            NUM_VEHICLES,
+        ],
+    )
+    control = LaunchList(sim.shards)
+    control.extend(unrewarded)
+    control.add(
+        accumulate_reward,
+        [
+            sim.body_q,
+            sim.body_qd,
+            sim.stepping,
+            rows.collecting,
+            view.own_route,
+            routes.points,
+            view.route_index,
+            task,
+            weights,
+            training,
+            1.0 / CONTROL_HZ,
+            buffers.terms,
+            NUM_VEHICLES,
+        ],
+    )
+    for launches in (control, unrewarded):
+        launches.add(kernels.freeze_finished, [task, sim.stepping, horizon])
+
+    finish = LaunchList(sim.shards)
+    finish.add(kernels.finish_decision, [rows, task, buffers.terms, sim.stepping, 1 - training, horizon])
+    replace_reward = LaunchList(sim.shards)
+    replace_reward.add(kernels.replace_rewards, [rows, buffers.user_reward])
+
+    observe_masked = LaunchList(sim.shards)
+    observe_masked.add(kernels.keep_running_rows, [episodes.mask, rows])
+    observer.record(observe_masked)
+    observe_and_reset = LaunchList(sim.shards)
+    observer.record(observe_and_reset)
+    if config.autoreset_mode == "SameStep" and training:
+        observe_and_reset.add(
+            kernels.copy_final,
+            [rows, episodes.seed, observer.obs, buffers.final_obs],
+            per_world=(observer.obs.shape[1],),
+        )
+        episodes.record(observe_and_reset, done_worlds=True)
+        observe_and_reset.extend(observe_masked)
+    return StepLists(begin, control, unrewarded, finish, replace_reward, observe_and_reset, observe_masked)
