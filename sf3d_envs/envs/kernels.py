@@ -113,14 +113,6 @@ def latch_commands(
 
 
 @wp.kernel
-def freeze_finished(task: TaskState, stepping: wp.array(dtype=wp.int8), horizon: int, world_begin: int):
-    """Thread per world: stop a world at its fault or its horizon."""
-    w = wp.tid() + world_begin
-    if task.fault[w] != wp.int8(0) or task.step[w] >= horizon:
-        stepping[w] = wp.int8(0)
-
-
-@wp.kernel
 def finish_decision(
     rows: RowArrays,
     task: TaskState,

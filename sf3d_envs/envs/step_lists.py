@@ -11,7 +11,7 @@ from ..observation.view import Observer, WorldView
 from ..scenario.kernels import project_to_routes
 from ..sim.simulator import Simulator
 from ..sim.solver import CONTROL_HZ
-from ..task.kernels import TaskState, task_rules, update_events
+from ..task.kernels import TaskState, freeze_finished, task_rules, update_events
 from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
 from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
@@ -150,7 +150,7 @@ def record_steps(
         ],
     )
     for launches in (control, unrewarded):
-        launches.add(kernels.freeze_finished, [task, sim.stepping, horizon])
+        launches.add(freeze_finished, [task, sim.stepping, horizon])
 
     finish = LaunchList(sim.shards)
     finish.add(kernels.finish_decision, [rows, task, buffers.terms, sim.stepping, 1 - training, horizon])

@@ -222,8 +222,8 @@ def update_events(
 
 
 @wp.kernel
-def freeze_faulted(task: TaskState, stepping: wp.array(dtype=wp.int8), world_begin: int):
-    """Stop the worlds that have had their fault; dim W. Launch it after the reward of the control step is summed."""
+def freeze_finished(task: TaskState, stepping: wp.array(dtype=wp.int8), horizon: int, world_begin: int):
+    """Stop the worlds that have had their fault or reached the horizon; dim W, after the reward of the control step."""
     w = wp.tid() + world_begin
-    if task.fault[w] != wp.int8(0):
+    if task.fault[w] != wp.int8(0) or task.step[w] >= horizon:
         stepping[w] = wp.int8(0)
