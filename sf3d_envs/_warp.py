@@ -87,7 +87,7 @@ def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True) -> N
 def _load_once(device: str, progress: bool) -> None:
     def announce() -> None:
         print(
-            f"sf3d: loading kernels for {device}; the first time compiles them, about half a minute, cached afterwards ...",
+            f"sf3d: loading kernels for {device}; the first time compiles them, about 30 s, cached afterwards ...",
             file=sys.stderr,
             flush=True,
         )

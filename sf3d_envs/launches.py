@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
 
 import warp as wp
 
@@ -50,7 +52,7 @@ class Shards:
     def __init__(self, num_worlds: int, device: wp.Device, threads: int):
         count = min(threads, num_worlds) if device.is_cpu and num_worlds >= MIN_WORLDS_TO_SHARD else 1
         edges = [num_worlds * k // count for k in range(count + 1)]
-        self.ranges = tuple(zip(edges[:-1], edges[1:], strict=True))
+        self.ranges = tuple(pairwise(edges))
         self.device = device
         self._pool: ThreadPoolExecutor | None = None
 
@@ -65,6 +67,14 @@ class Shards:
         tasks[0]()
         for item in pending:
             item.result()
+
+    def torch_stream(self) -> wp.Stream | None:
+        """Torch's current stream on a CUDA device, so that launches and torch's own work stay in order; None on a CPU."""
+        if self.device.is_cpu:
+            return None
+        import torch
+
+        return wp.stream_from_torch(torch.cuda.current_stream(self.device.ordinal))
 
     def close(self) -> None:
         """Stop the threads."""
@@ -81,9 +91,9 @@ class LaunchList:
 
     def __init__(self, shards: Shards):
         self._shards = shards
-        self._commands: list[list[wp.Launch]] = [[] for _ in shards.ranges]
+        self._commands: list[list[Any]] = [[] for _ in shards.ranges]
 
-    def add(self, kernel: wp.Kernel, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
+    def add(self, kernel: Any, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
         """Record a launch of dimension (worlds, \\*per_world)."""
         for commands, (begin, end) in zip(self._commands, self._shards.ranges, strict=True):
             commands.append(
@@ -102,13 +112,14 @@ class LaunchList:
             mine.extend(theirs)
 
     def run(self, repeat: int = 1) -> None:
-        """Replay the list ``repeat`` times; each shard runs on its own thread."""
+        """Replay the list ``repeat`` times; each shard runs on its own thread, on CUDA on torch's current stream."""
+        stream = self._shards.torch_stream()
 
-        def replay(commands: list[wp.Launch]):
+        def replay(commands: list[Any]):
             def task() -> None:
                 for _ in range(repeat):
                     for command in commands:
-                        command.launch()
+                        command.launch(stream)
 
             return task
 

@@ -30,7 +30,7 @@ class EnvConfig:
 
     Attributes:
         num_worlds: Worlds W.
-        condition: A condition (slug, TOML path or :class:`~sf3d_envs.registry.Condition`) for all worlds, or one per world.
+        condition: A condition (slug, TOML path or :class:`~sf3d_envs.registry.Condition`) for all worlds, or one each.
         suite: Suite (name or TOML path) that slugs refer to.
         control: "all": a row per vehicle; "ego": a row per world.
         ego: The controlled vehicle with ``control="ego"``, 0-11; 0-4 start in the closing lane.
@@ -43,8 +43,8 @@ class EnvConfig:
         reward: Weights of the reward terms.
         reward_fn: Replaces the reward: ``(view, terms) -> float tensor [W, R]``.
         termination_fn: Ends rows in addition to the events: ``(view) -> bool tensor [W, R]``.
-        vehicle: A vehicle (registry name, TOML path or :class:`~sf3d_envs.sim.vehicle.VehicleParams`) for all, or one per
-            vehicle; None = the benchmark car.
+        vehicle: A vehicle (registry name, TOML path or :class:`~sf3d_envs.sim.vehicle.VehicleParams`) for all, or
+            one per vehicle; None = the benchmark car.
         resample_variant: Draw each episode's road anew from those of ``condition``.
         solver: "vehicle".
         device: "cpu" or "cuda:N".

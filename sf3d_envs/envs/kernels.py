@@ -66,7 +66,7 @@ def take_actions(
     request: wp.array2d(dtype=wp.vec2),
     world_begin: int,
 ):
-    """Thread per world: clip the actions of its rows into vehicle requests; a non-finite action is (0, 0) and flagged."""
+    """Thread per world: clip its rows' actions into vehicle requests; a non-finite action is (0, 0) and flagged."""
     w = wp.tid() + world_begin
     for r in range(action.shape[1]):
         a = action[w, r, 0]

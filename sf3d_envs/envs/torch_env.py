@@ -40,8 +40,8 @@ class TorchEnv:
     [-1, 1], positive to the left. A non-finite action counts as (0, 0) and flags its world (:meth:`errors`).
 
     Training rules: a row terminates once, on its vehicle's first event, and is then inactive: zero observation and
-    reward, flags False, ``infos["active"]`` False; its vehicle brakes fully and stays an obstacle. A world ends when all
-    its rows are inactive, at the horizon (live rows truncated) or at a fault (the faulting row terminated, live rows
+    reward, flags False, ``infos["active"]`` False; its vehicle brakes fully and stays an obstacle. A world ends when
+    all its rows are inactive, at the horizon (live rows truncated) or at a fault (the faulting row terminated, live rows
     truncated). Scoring rules: vehicles drive on after an event; a fault ends the world, which is then frozen.
 
     Autoreset: "NextStep" resets a done world in the following step, which ignores its action, gives reward 0 and sets
@@ -364,7 +364,7 @@ class TorchEnv:
             mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
             if mixed.size:
                 raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
-            return by_world.all(axis=1)
+            return np.asarray(by_world.all(axis=1))
         if array.shape != (worlds,):
             raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
         return array

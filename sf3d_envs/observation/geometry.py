@@ -20,7 +20,7 @@ class VehicleGeometry:
     steer_speed_scale: float
 
 
-def vehicle_geometry(vehicles: Sequence, device: str) -> wp.array:
+def vehicle_geometry(vehicles: Sequence, device: wp.Device | str) -> wp.array:
     """Upload the sizes of the V vehicles of a world.
 
     Args:

@@ -6,7 +6,7 @@ table 7); the scales are ours and fixed. No channel carries a condition label, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -191,7 +191,7 @@ def observation_docs(preview: bool = False) -> str:
     return f"{head}\n\n{spec.markdown_table()}\n"
 
 
-def _unknown(kind: str, name: str, known: dict[str, object]) -> str:
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     return f"{kind} {name!r} is not in the observation{hint} Known {kind}s: {', '.join(list(known)[:40])}"

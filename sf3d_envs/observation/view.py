@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROAD = LaneClosureRoad()
 
 
-def route_marks(routes: RouteTable, owes_merge: Sequence[bool], device: str) -> wp.array:
+def route_marks(routes: RouteTable, owes_merge: Sequence[bool], device: wp.Device | str) -> wp.array:
     """Arc lengths of the places that the route block measures distances to.
 
     Args:
@@ -57,7 +57,7 @@ class WorldView:
     Attributes:
         num_worlds: W.
         num_vehicles: V.
-        device: Warp device name.
+        device: Warp device.
         body_q: Poses (position m, quaternion xyzw), transform [W*V].
         body_qd: Velocities (linear m/s, angular rad/s; world frame), spatial_vector [W*V].
         wheel_spin: Wheel spin [rad/s], vec4 [W, V].
@@ -81,7 +81,7 @@ class WorldView:
 
     num_worlds: int
     num_vehicles: int
-    device: str
+    device: wp.Device | str
     body_q: wp.array
     body_qd: wp.array
     wheel_spin: wp.array

@@ -197,12 +197,16 @@ def solve_position(s: VehicleArrays, c: ContactArrays, w: int, k: int, inv_dt: f
     if budget > 0.0:
         qa = s.body_q[a]
         arm_a = wp.quat_rotate(wp.transform_get_rotation(qa), contact.point_a)
-        slide = wp.transform_get_translation(qa) + arm_a - wp.transform_point(s.previous_q[w, contact.a], contact.point_a)
+        slide = (
+            wp.transform_get_translation(qa) + arm_a - wp.transform_point(s.previous_q[w, contact.a], contact.point_a)
+        )
         if contact.b >= 0:
             qb = s.body_q[b]
             arm_b = wp.quat_rotate(wp.transform_get_rotation(qb), contact.point_b)
             slide -= (
-                wp.transform_get_translation(qb) + arm_b - wp.transform_point(s.previous_q[w, contact.b], contact.point_b)
+                wp.transform_get_translation(qb)
+                + arm_b
+                - wp.transform_point(s.previous_q[w, contact.b], contact.point_b)
             )
         slide -= wp.dot(slide, contact.normal) * contact.normal
         length = wp.length(slide)

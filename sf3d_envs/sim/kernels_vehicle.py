@@ -202,7 +202,13 @@ def is_finite_motion(qd: wp.spatial_vector, spin: wp.vec4, steer: float) -> bool
 
 @wp.func
 def integrate_velocity(
-    q: wp.transform, qd: wp.spatial_vector, car: VehicleData, force: wp.vec3, torque: wp.vec3, gravity: wp.vec3, dt: float
+    q: wp.transform,
+    qd: wp.spatial_vector,
+    car: VehicleData,
+    force: wp.vec3,
+    torque: wp.vec3,
+    gravity: wp.vec3,
+    dt: float,
 ) -> wp.spatial_vector:
     """Velocity after dt: linear in the world frame, angular in the body frame with the gyroscopic term."""
     rotation = wp.transform_get_rotation(q)

@@ -92,7 +92,8 @@ class Simulator:
             self.model, vehicles=self.vehicles, terrain=self.terrain, shards=self.shards, fused=fused
         )
         self.arrays = self.solver.bind(self.state)
-        self.body_q, self.body_qd = self.state.body_q, self.state.body_qd
+        self.body_q: wp.array = self.arrays.body_q
+        self.body_qd: wp.array = self.arrays.body_qd
         self.command = self.arrays.command
         self.wheel_spin, self.steer_angle = self.arrays.wheel_spin, self.arrays.steer_angle
         self.wheel_load, self.wheel_friction = self.arrays.wheel_load, self.arrays.wheel_friction
@@ -117,7 +118,9 @@ class Simulator:
             raise RuntimeError("control_step() on a closed Simulator")
         self._step.run(count)
 
-    def place(self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0):
+    def place(
+        self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0
+    ):
         """Put the vehicles of masked worlds at rest on their springs, or rolling straight; a host-side helper.
 
         Clears everything the physics carries from step to step in those worlds and touches no other world.

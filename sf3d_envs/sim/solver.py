@@ -51,11 +51,13 @@ class SolverVehicle(SolverBase):
         self.num_vehicles = len(vehicles)
         self.num_worlds = model.body_count // self.num_vehicles
         if self.num_worlds * self.num_vehicles != model.body_count or self.num_worlds < 1:
-            raise ValueError(f"model has {model.body_count} bodies, which is no multiple of {self.num_vehicles} vehicles")
+            raise ValueError(
+                f"model has {model.body_count} bodies, which is no multiple of {self.num_vehicles} vehicles"
+            )
         self.terrain = terrain
         self.fused = model.device.is_cpu if fused is None else fused
         self._shards = shards
-        self._launches: dict[tuple[int, int, float], LaunchList] = {}
+        self._launches: dict[tuple[int, float], tuple[newton.State, LaunchList]] = {}
         shape = (self.num_worlds, self.num_vehicles)
         device = model.device
         kinds = list(dict.fromkeys(vehicles))
@@ -81,7 +83,7 @@ class SolverVehicle(SolverBase):
         pairs = min(self.num_vehicles * (self.num_vehicles - 1) // 2, 6 * self.num_vehicles)
         capacity = 8 * (pairs + self.num_vehicles)
         self.rigid_contacts = ContactArrays()
-        self.rigid_contacts.points = wp.zeros((self.num_worlds, capacity), dtype=Contact, device=device)
+        self.rigid_contacts.points = wp.zeros((self.num_worlds, capacity), dtype=Contact, device=device)  # pyright: ignore[reportArgumentType]
         self.rigid_contacts.multiplier = wp.zeros((self.num_worlds, capacity), dtype=wp.vec2, device=device)
         self.rigid_contacts.count = wp.zeros(self.num_worlds, dtype=int, device=device)
         self.rigid_contacts.overflow = wp.zeros(self.num_worlds, dtype=wp.int8, device=device)
@@ -94,7 +96,9 @@ class SolverVehicle(SolverBase):
         self.arrays.body_qd = state.body_qd
         return self.arrays
 
-    def record(self, launches: LaunchList, state: newton.State, *, substeps: int = SUBSTEPS, dt: float = 1 / SUBSTEP_HZ):
+    def record(
+        self, launches: LaunchList, state: newton.State, *, substeps: int = SUBSTEPS, dt: float = 1 / SUBSTEP_HZ
+    ):
         """Append the launches of ``substeps`` substeps under a held command, in place on ``state``."""
         arrays = self.bind(state)
         gravity = self.model.gravity
@@ -135,11 +139,10 @@ class SolverVehicle(SolverBase):
         if observables is not None:
             raise ValueError("SolverVehicle fills no observables; pass observables=None")
         if state_out is not state_in:
-            wp.copy(state_out.body_q, state_in.body_q)
-            wp.copy(state_out.body_qd, state_in.body_qd)
-        key = (state_out.body_q.ptr, state_out.body_qd.ptr, dt)
+            state_out.assign(state_in)
+        key = (id(state_out), dt)
         if key not in self._launches:
             launches = LaunchList(self._shards)
             self.record(launches, state_out, substeps=1, dt=dt)
-            self._launches[key] = launches
-        self._launches[key].run()
+            self._launches[key] = (state_out, launches)  # holding the state keeps its id taken
+        self._launches[key][1].run()

@@ -51,7 +51,7 @@ class TaskState:
     fault: wp.array(dtype=wp.int8)  # [W]
 
 
-def task_state(num_worlds: int, num_vehicles: int, device: str) -> TaskState:
+def task_state(num_worlds: int, num_vehicles: int, device: wp.Device | str) -> TaskState:
     """Allocate a task state for W worlds of V vehicles, as after a reset."""
     state = TaskState()
     shape = (num_worlds, num_vehicles)

@@ -28,7 +28,9 @@ def test_a_vehicle_on_its_bump_stops_rests_where_forces_balance():
 
 def test_vehicle_from_a_user_file_drives(tmp_path):
     path = tmp_path / "van.toml"
-    path.write_text("mass = 2000.0\nheight = 1.3\nanchor_height = -0.3\nsuspension_stiffness = 52000.0\nmax_drive_torque = 3000.0\n")
+    path.write_text(
+        "mass = 2000.0\nheight = 1.3\nanchor_height = -0.3\nsuspension_stiffness = 52000.0\nmax_drive_torque = 3000.0\n"
+    )
     env = TorchEnv(1, vehicle=str(path))
     assert env.sim.vehicles[0].mass == 2000.0
     env.reset(seed=0)
