@@ -38,9 +38,7 @@ class Episodes:
         mask: Worlds of the last reset, bool [W].
     """
 
-    def __init__(
-        self, sim: Simulator, routes: RouteTable, task: TaskState, rows: RowArrays, *, resample_variant: bool
-    ):
+    def __init__(self, sim: Simulator, routes: RouteTable, task: TaskState, rows: RowArrays, *, resample_variant: bool):
         self._sim = sim
         self._routes, self._task, self._rows = routes, task, rows
         self._resample = int(resample_variant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class EnvRenderer:
                 from ..render.viewer import BrowserViewer
 
                 self._viewer = BrowserViewer(sim.bank.variants[variant], sim.vehicles, ego=env.config.ego)
+                print(f"sf3d: live view at {self._viewer.url}", file=sys.stderr)
             self._viewer.update(poses, wheel_spin=spin, steer=steer)
             return None
         if variant not in self._renderers:
@@ -73,4 +75,6 @@ class EnvRenderer:
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
+        for renderer in self._renderers.values():
+            renderer.close()
         self._renderers.clear()

@@ -17,7 +17,16 @@ def allocate_rows(num_worlds: int, controlled: Sequence[int], num_vehicles: int,
     rows.vehicle = wp.array(list(controlled), dtype=int, device=device)
     order = {vehicle: row for row, vehicle in enumerate(controlled)}
     rows.row_of_vehicle = wp.array([order.get(v, -1) for v in range(num_vehicles)], dtype=int, device=device)
-    for name in ("active", "terminated", "truncated", "passage", "episode_start", "ended", "user_terminated", "final_passage"):
+    for name in (
+        "active",
+        "terminated",
+        "truncated",
+        "passage",
+        "episode_start",
+        "ended",
+        "user_terminated",
+        "final_passage",
+    ):
         setattr(rows, name, wp.zeros(shape, dtype=wp.bool, device=device))
     for name in ("event", "code", "final_event"):
         setattr(rows, name, wp.zeros(shape, dtype=wp.int8, device=device))
