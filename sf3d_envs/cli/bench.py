@@ -1,0 +1,68 @@
+"""`sf3d bench`: vehicle-steps per second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .exits import InputError, at_least, checked_input, split_names
+from .text import examples
+
+EXAMPLES = examples("sf3d bench --worlds 1,64,256", "sf3d bench --mode env --worlds 64 --threads 1 --json bench.json")
+
+
+def _counts(text: str) -> list[int]:
+    counts = []
+    for name in split_names("--worlds", text):
+        try:
+            counts.append(int(name))
+        except ValueError:
+            raise InputError(f"--worlds is {text!r}; give whole numbers >= 1 separated by commas") from None
+        at_least("--worlds", counts[-1], 1)
+    return counts
+
+
+def bench(
+    worlds: Annotated[str, typer.Option(help="Numbers of worlds, separated by commas.")] = "1,64,256",
+    seconds: Annotated[float, typer.Option(help="Measuring time per row, after a warm-up [s].")] = 3.0,
+    mode: Annotated[
+        str, typer.Option(help="physics: simulator steps alone; env: TorchEnv with observation and reward, 10 Hz.")
+    ] = "physics",
+    solver: Annotated[str, typer.Option(help="vehicle.")] = "vehicle",
+    threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
+) -> None:
+    """Measure throughput. One vehicle-step is one vehicle for 1/60 s; a row is the median of several stretches."""
+    counts = _counts(worlds)
+    at_least("--threads", threads, 1)
+    if not 0.0 < seconds < float("inf"):
+        raise InputError(f"--seconds is {seconds}; it must be a positive number of seconds")
+
+    from ..benchmark import BenchConfig, measure, report, report_table
+    from ..evaluation.progress import progress_bar
+    from ..evaluation.store import check_writable, write_json
+
+    with checked_input():
+        configs = [
+            BenchConfig(worlds=n, mode=mode, solver=solver, threads=threads, device=device, seconds=seconds)
+            for n in counts
+        ]
+        if json_file is not None:
+            if json_file.is_dir():
+                raise InputError(f"--json is {str(json_file)!r}, a folder; give a file name")
+            check_writable(json_file.parent, "--json")
+    results = []
+    with progress_bar() as show:
+        for i, config in enumerate(configs):
+            show(f"{config.mode}, {config.worlds} worlds", i, len(configs))
+            results.append(measure(config))
+    from rich.console import Console
+
+    Console().print(report_table(results))
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(json_file, report(results))
+        typer.echo(f"figures in {json_file}")

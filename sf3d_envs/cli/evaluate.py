@@ -1,0 +1,69 @@
+"""`sf3d evaluate`: agents over conditions on matched worlds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .exits import CheckFailedError, at_least, checked_input, split_names
+from .text import examples
+
+EXAMPLES = examples(
+    "sf3d evaluate --agent idm17 --worlds 8 --out results",
+    "sf3d evaluate --agent idm17,constant --conditions reference,mu018 --out pair",
+    "sf3d evaluate --suite my_roads.toml --worlds 32 --out mine",
+)
+
+
+def evaluate(
+    out: Annotated[Path, typer.Option(help="Result folder; finished cells in it are reused.")],
+    agent: Annotated[str, typer.Option(help="Agent, or several separated by commas.")] = "idm17",
+    suite: Annotated[str, typer.Option(help="Suite of the registry, or path of a TOML file.")] = "ucx-conditions-1",
+    conditions: Annotated[
+        str | None, typer.Option(help="Slugs separated by commas, for example reference,mu018; default: all.")
+    ] = None,
+    worlds: Annotated[int, typer.Option(help="Scenario seeds per condition.")] = 32,
+    seed0: Annotated[int, typer.Option(help="First scenario seed; 100000 is the benchmark's.")] = 100_000,
+    device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
+    recompute: Annotated[
+        list[str] | None, typer.Option(metavar="CELL", help="Cell AGENT/CONDITION to compute again; may be repeated.")
+    ] = None,
+) -> None:
+    """Run agents over road conditions on the same worlds; print rates with 95 % intervals over worlds.
+
+    All conditions use the same scenario seeds, so a change against the reference is a paired difference.
+    The folder gets vehicles.parquet, worlds.parquet, table.csv, table.txt, pictures and manifest.json (last).
+    After an interrupt, the same command goes on with what is missing.
+    """
+    at_least("--worlds", worlds, 1)
+    at_least("--seed0", seed0, 0)
+    at_least("--threads", threads, 1)
+    agents = split_names("--agent", agent)
+    slugs = None if conditions is None else split_names("--conditions", conditions)
+
+    from ..evaluation import DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation.progress import progress_bar
+
+    try:
+        with checked_input():
+            config = EvaluationConfig(
+                agents=agents, suite=suite, conditions=slugs, worlds=worlds, seed0=seed0, device=device, threads=threads
+            )
+            evaluation = Evaluation(config, out, recompute or ())
+    except DamagedCell as error:
+        raise CheckFailedError(str(error)) from error
+    reused = len(evaluation.finished)
+    if reused:
+        print(f"{reused} of {len(evaluation.store.cells)} cells in {out} are finished and reused", file=sys.stderr)
+    try:
+        with progress_bar() as show:
+            result = evaluation.run(show)
+    except KeyboardInterrupt:
+        print(f"finished cells stay in {out}; the same command goes on with what is missing", file=sys.stderr)
+        raise
+    result.print()
+    typer.echo(f"{result.vehicles.height} vehicle outcomes in {out}")
