@@ -33,11 +33,11 @@ class Agent(Protocol):
         ...
 
     def bind(self, view: WorldView) -> None:
-        """Allocate for the worlds of `view`; called once before the first `act`."""
+        """Allocate for the worlds of `view`; called before the first `act`. The latest view is the one it serves."""
         ...
 
     def reset(self, mask: torch.Tensor | None = None) -> None:
-        """Forget the masked worlds (bool [W]; None means all)."""
+        """Forget the masked worlds (bool [W]; None means all). The mask may select none."""
         ...
 
     def act(self, view: WorldView) -> torch.Tensor:
@@ -48,6 +48,21 @@ class Agent(Protocol):
             until the next call.
         """
         ...
+
+
+def require_bound(name: str, bound: WorldView | None, view: WorldView) -> None:
+    """Refuse to act on worlds that an agent was not bound to last.
+
+    Raises:
+        RuntimeError: If the agent is unbound, or bound to another environment's view.
+    """
+    if bound is None:
+        raise RuntimeError(f"agent {name!r} must be bound to a view before act(): call bind(view)")
+    if bound is not view:
+        raise RuntimeError(
+            f"agent {name!r} has since been bound to another environment; an agent object serves one environment at a "
+            f"time: make one per environment, or pass its name"
+        )
 
 
 def agent_digest(agent: object, name: str, parameters: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .base import agent_digest
+from .base import agent_digest, require_bound
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ class ConstantAgent:
 
     def __init__(self, **parameters: float) -> None:
         self.config = ConstantConfig(**parameters)
-        self._actions: torch.Tensor | None = None
+        self._view: WorldView | None = None
 
     @cached_property
     def digest(self) -> str:
@@ -58,6 +58,7 @@ class ConstantAgent:
         import torch
         import warp as wp
 
+        self._view = view
         self._actions = torch.zeros((view.num_worlds, view.num_vehicles, 2), device=wp.device_to_torch(view.device))
         self._actions[..., 0] = self.config.acceleration
         self._actions[..., 1] = self.config.steering
@@ -69,8 +70,7 @@ class ConstantAgent:
         """Return the request, [W, V, 2].
 
         Raises:
-            RuntimeError: If `bind` was not called.
+            RuntimeError: If the agent is not bound to `view`.
         """
-        if self._actions is None:
-            raise RuntimeError(f"agent {self.name!r} must be bound to a view before act(): call bind(view)")
+        require_bound(self.name, self._view, view)
         return self._actions

@@ -20,7 +20,7 @@ from sf3d_envs.observation.geometry import (
 from sf3d_envs.observation.kernels import SPACING
 from sf3d_envs.scenario.kernels import PROJECTION_WINDOW, project_local
 
-from .base import agent_digest
+from .base import agent_digest, require_bound
 
 if TYPE_CHECKING:
     import torch
@@ -207,7 +207,7 @@ class IDMAgent:
 
     def __init__(self, **parameters: float) -> None:
         self.config = IDMConfig(**parameters)
-        self.action: wp.array | None = None
+        self._view: "WorldView | None" = None
 
     @cached_property
     def digest(self) -> str:
@@ -216,6 +216,7 @@ class IDMAgent:
 
     def bind(self, view: "WorldView") -> None:
         """Allocate the output and record the launch for the worlds of `view`."""
+        self._view = view
         shape = (view.num_worlds, view.num_vehicles)
         self.action = wp.zeros(shape, dtype=wp.vec2, device=view.device)
         self._tensor = wp.to_torch(self.action)
@@ -251,9 +252,8 @@ class IDMAgent:
         """Drive every vehicle; [W, V, 2], the agent's own buffer.
 
         Raises:
-            RuntimeError: If `bind` was not called.
+            RuntimeError: If the agent is not bound to `view`.
         """
-        if self.action is None:
-            raise RuntimeError(f"agent {self.name!r} must be bound to a view before act(): call bind(view)")
+        require_bound(self.name, self._view, view)
         self._launch.launch()
         return self._tensor

@@ -7,7 +7,7 @@ import warp as wp
 
 from sf3d_envs.random import Domain, philox_block
 
-from .base import agent_digest
+from .base import agent_digest, require_bound
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ class RandomAgent:
     decision_hz = 10
 
     def __init__(self) -> None:
-        self.action: wp.array | None = None
+        self._view: "WorldView | None" = None
 
     @cached_property
     def digest(self) -> str:
@@ -59,6 +59,7 @@ class RandomAgent:
 
     def bind(self, view: "WorldView") -> None:
         """Allocate the output and record the launch for the worlds of `view`."""
+        self._view = view
         shape = (view.num_worlds, view.num_vehicles)
         self.action = wp.zeros(shape, dtype=wp.vec2, device=view.device)
         self._tensor = wp.to_torch(self.action)
@@ -77,9 +78,8 @@ class RandomAgent:
         """Draw a request for every vehicle; [W, V, 2], the agent's own buffer.
 
         Raises:
-            RuntimeError: If `bind` was not called.
+            RuntimeError: If the agent is not bound to `view`.
         """
-        if self.action is None:
-            raise RuntimeError(f"agent {self.name!r} must be bound to a view before act(): call bind(view)")
+        require_bound(self.name, self._view, view)
         self._launch.launch()
         return self._tensor

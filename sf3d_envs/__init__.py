@@ -1,2 +1,86 @@
-"""x"""
+"""SceneFactory-3D driving environments: batched vehicle physics behind Gymnasium, PettingZoo, SB3 and torch.
+
+Importing the package registers the environment IDs; everything heavy is imported at first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+from .registration import environment_ids, register
+
+if TYPE_CHECKING:
+    from ._warp import warmup
+    from .envs.config import EnvConfig
+    from .envs.contract import check_vector_env
+    from .envs.gym_env import LaneClosureEnv
+    from .envs.parallel_env import LaneClosureParallelEnv
+    from .envs.torch_env import TorchEnv
+    from .envs.vector_env import LaneClosureVectorEnv
+    from .evaluation import evaluate
+    from .observation.spec import ObservationSpec
+    from .registry import Condition, list_conditions, load_condition, load_suite
+    from .sim.simulator import Simulator
+    from .sim.vehicle import VehicleParams
+    from .task.events import Event
+    from .task.reward import RewardConfig
+
+_LAZY = {
+    "Condition": ".registry",
+    "EnvConfig": ".envs.config",
+    "Event": ".task.events",
+    "LaneClosureEnv": ".envs.gym_env",
+    "LaneClosureParallelEnv": ".envs.parallel_env",
+    "LaneClosureVectorEnv": ".envs.vector_env",
+    "ObservationSpec": ".observation.spec",
+    "RewardConfig": ".task.reward",
+    "Simulator": ".sim.simulator",
+    "TorchEnv": ".envs.torch_env",
+    "VehicleParams": ".sim.vehicle",
+    "check_vector_env": ".envs.contract",
+    "evaluate": ".evaluation",
+    "list_conditions": ".registry",
+    "load_condition": ".registry",
+    "load_suite": ".registry",
+    "warmup": "._warp",
+}
+
+__all__ = [
+    "Condition",
+    "EnvConfig",
+    "Event",
+    "LaneClosureEnv",
+    "LaneClosureParallelEnv",
+    "LaneClosureVectorEnv",
+    "ObservationSpec",
+    "RewardConfig",
+    "Simulator",
+    "TorchEnv",
+    "VehicleParams",
+    "__version__",
+    "check_vector_env",
+    "environment_ids",
+    "evaluate",
+    "list_conditions",
+    "load_condition",
+    "load_suite",
+    "warmup",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
+
+register()

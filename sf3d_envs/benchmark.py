@@ -6,7 +6,6 @@ start from the same placed vehicles, so it does not depend on how long it lasts.
 
 from __future__ import annotations
 
-import resource
 import statistics
 import sys
 import time
@@ -115,6 +114,8 @@ class _PeakMemory:
                 for line in file:
                     if line.startswith("VmHWM:"):
                         return float(line.split()[1]) * 1024 / 1e6
+        import resource  # not on Windows
+
         scale = 1.0 if sys.platform == "darwin" else 1024.0
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6
 

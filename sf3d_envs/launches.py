@@ -69,7 +69,7 @@ class Shards:
             item.result()
 
     def torch_stream(self) -> wp.Stream | None:
-        """Torch's current stream on a CUDA device, so that launches and torch's own work stay in order; None on a CPU."""
+        """Torch's current stream on a CUDA device, so that launches and torch's work stay in order; None on a CPU."""
         if self.device.is_cpu:
             return None
         import torch
@@ -94,7 +94,7 @@ class LaunchList:
         self._commands: list[list[Any]] = [[] for _ in shards.ranges]
 
     def add(self, kernel: Any, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
-        """Record a launch of dimension (worlds, \\*per_world)."""
+        """Record a launch whose dimension is worlds, then ``per_world``."""
         for commands, (begin, end) in zip(self._commands, self._shards.ranges, strict=True):
             commands.append(
                 wp.launch(

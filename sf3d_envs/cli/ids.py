@@ -10,19 +10,12 @@ from .exits import InputError
 if TYPE_CHECKING:
     from ..registry import Condition
 
-NAMESPACE = "SF3D"
-
-
 def environment_ids() -> dict[str, Condition]:
     """IDs of all registered environments and their conditions, in registry order."""
-    from ..registry import list_conditions, load_condition
+    from ..registration import environment_ids as registered
+    from ..registry import load_condition
 
-    conditions = [load_condition(c) for c in list_conditions()]
-    return {_environment_id(c.slug): c for c in conditions}
-
-
-def _environment_id(slug: str) -> str:
-    return f"{NAMESPACE}/LaneClosure-v0" if slug == "reference" else f"{NAMESPACE}/LaneClosure-{slug}-v0"
+    return {name: load_condition(slug or "reference") for name, slug in registered().items()}
 
 
 def resolve(environment: str, condition: str | None) -> Condition:
@@ -31,6 +24,7 @@ def resolve(environment: str, condition: str | None) -> Condition:
     Raises:
         InputError: If the ID or the condition is unknown, or the two contradict each other.
     """
+    from ..registration import NAMESPACE
     from ..registry import load_condition
 
     known = environment_ids()

@@ -33,14 +33,14 @@ class EnvRenderer:
         vehicles = sim.num_vehicles
         variant = int(sim.world_variant.numpy()[world])
         poses = sim.body_q.numpy().reshape(-1, vehicles, 7)[world]
-        spin, steer = sim.wheel_spin.numpy()[world], sim.steer_angle.numpy()[world]
+        angle, steer = sim.wheel_angle.numpy()[world], sim.steer_angle.numpy()[world]
         if env.config.render_mode == "human":
             if self._viewer is None:
                 from ..render.viewer import BrowserViewer
 
                 self._viewer = BrowserViewer(sim.bank.variants[variant], sim.vehicles, ego=env.config.ego)
                 print(f"sf3d: live view at {self._viewer.url}", file=sys.stderr)
-            self._viewer.update(poses, wheel_spin=spin, steer=steer)
+            self._viewer.update(poses, wheel_angle=angle, steer=steer)
             return None
         if variant not in self._renderers:
             width, height = env.config.render_size
@@ -49,11 +49,10 @@ class EnvRenderer:
                 height=height,
                 view=env.config.render_view,  # type: ignore[arg-type]
                 ego=env.config.ego,
-                frame_time=1.0 / env.config.decision_hz,
             )
             self._renderers[variant] = Renderer(sim.bank.variants[variant], sim.vehicles, config)
         lines = self._overlay(world) if overlay is None else overlay
-        return self._renderers[variant].render(poses, wheel_spin=spin, steer=steer, overlay=lines)
+        return self._renderers[variant].render(poses, wheel_angle=angle, steer=steer, overlay=lines)
 
     def _overlay(self, world: int) -> tuple[str, ...]:
         env = self._env

@@ -41,8 +41,8 @@ class TorchEnv:
 
     Training rules: a row terminates once, on its vehicle's first event, and is then inactive: zero observation and
     reward, flags False, ``infos["active"]`` False; its vehicle brakes fully and stays an obstacle. A world ends when
-    all its rows are inactive, at the horizon (live rows truncated) or at a fault (the faulting row terminated, live rows
-    truncated). Scoring rules: vehicles drive on after an event; a fault ends the world, which is then frozen.
+    all its rows are inactive, at the horizon (live rows truncated) or at a fault (the faulting row terminated, live
+    rows truncated). Scoring rules: vehicles drive on after an event; a fault ends the world, which is then frozen.
 
     Autoreset: "NextStep" resets a done world in the following step, which ignores its action, gives reward 0 and sets
     ``infos["episode_start"]``; "SameStep" resets it at once and puts the last observation in ``infos["final_obs"]``;
@@ -232,6 +232,8 @@ class TorchEnv:
             self._tensors["user_reward"].copy_(self._row_tensor("reward_fn", torch.float32))
             self._lists.replace_reward.run()
         self._lists.observe_and_reset.run()
+        if self._traffic is not None and self.config.autoreset_mode == "SameStep":
+            self._traffic.reset(self._tensors["mask"])
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
@@ -255,6 +257,8 @@ class TorchEnv:
             raise ValueError(f"action must be on {self.device}, got {action.device}")
         self._buffers.action_tensor.copy_(action.detach())
         self._lists.begin.run()
+        if self._traffic is not None and self.config.autoreset_mode == "NextStep":
+            self._traffic.reset(self._tensors["mask"])
 
     def _drive(self, control: LaunchList) -> None:
         """Run the control steps of a decision; a traffic agent decides at its own rate in between."""

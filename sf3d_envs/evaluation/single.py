@@ -99,7 +99,7 @@ def _film(env: Any, condition: Condition, stretches: Iterator[int], decision_hz:
 
     every = max(1, round(decision_hz / film.fps))
     view = env.view
-    look = RenderConfig(view=film.view, ego=film.ego, frame_time=every / decision_hz)
+    look = RenderConfig(view=film.view, ego=film.ego)
     renderer = Renderer(lane_closure_terrain(condition), view.vehicles, look)
 
     def frames() -> Iterator[np.ndarray]:
@@ -109,7 +109,7 @@ def _film(env: Any, condition: Condition, stretches: Iterator[int], decision_hz:
                 overlay = [condition.slug, f"{steps / CONTROL_HZ:.1f} s, vehicle {film.ego}: {speed:.1f} m/s"]
                 yield renderer.render(
                     view.body_q.numpy().reshape(-1, 7),
-                    wheel_spin=view.wheel_spin.numpy()[0],
+                    wheel_angle=env.sim.wheel_angle.numpy()[0],
                     steer=view.steer_angle.numpy()[0],
                     overlay=overlay,
                 )

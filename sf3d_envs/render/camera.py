@@ -41,7 +41,6 @@ class RenderConfig:
         shadows: Whether cars cast shadows.
         labels: Whether vehicle numbers are drawn.
         legend: Whether the legend is drawn.
-        frame_time: Time between two pictures [s], for the turning of the wheels.
         device: Warp device.
         threads: Threads that share a picture on a CPU.
     """
@@ -60,7 +59,6 @@ class RenderConfig:
     shadows: bool = True
     labels: bool = True
     legend: bool = True
-    frame_time: float = 1.0 / 30.0
     device: str = "cpu"
     threads: int = field(default_factory=lambda: min(4, os.cpu_count() or 1))
 
@@ -80,7 +78,7 @@ class RenderConfig:
             raise ValueError(f"threads must be at least 1, got {self.threads!r}")
         if not 0.05 < self.fov < 3.0:
             raise ValueError(f"fov must be in (0.05, 3.0) rad, got {self.fov!r}")
-        for name in ("distance", "span", "frame_time"):
+        for name in ("distance", "span"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0.0):
                 raise ValueError(f"{name} must be positive and finite, got {value!r}")
@@ -129,13 +127,12 @@ class Renderer:
             shadows=config.shadows,
             threads=config.threads,
         )
-        self._wheel_angle = np.zeros((len(self.scene.vehicles), 4))
         self._last_ego = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
     def render(
         self,
         body_q: np.ndarray,
-        wheel_spin: np.ndarray | None = None,
+        wheel_angle: np.ndarray | None = None,
         steer: np.ndarray | None = None,
         overlay: Sequence[str] = (),
     ) -> np.ndarray:
@@ -143,8 +140,7 @@ class Renderer:
 
         Args:
             body_q: Chassis poses (position [m], quaternion xyzw), shape [V, 7].
-            wheel_spin: Wheel speeds [rad/s], shape [V, 4]; each call turns the wheels by ``frame_time`` at these
-                speeds. None leaves them as they are.
+            wheel_angle: How far each wheel has turned [rad], shape [V, 4]; None draws them unturned.
             steer: Bicycle front angle of each vehicle [rad], positive to the left, shape [V].
             overlay: Lines of text for the upper left corner.
 
@@ -155,13 +151,8 @@ class Renderer:
             ValueError: If an array has another shape.
         """
         config = self.config
-        if wheel_spin is not None:
-            spin = np.asarray(wheel_spin, dtype=np.float64)
-            if spin.shape != self._wheel_angle.shape:
-                raise ValueError(f"wheel_spin must have shape {list(self._wheel_angle.shape)}, got {list(spin.shape)}")
-            self._wheel_angle = np.mod(self._wheel_angle + np.nan_to_num(spin) * config.frame_time, 2.0 * np.pi)
         poses = np.asarray(body_q, dtype=np.float64)
-        self.scene.place(poses, steer, self._wheel_angle)
+        self.scene.place(poses, steer, wheel_angle)
         position, axes = self._camera_pose(poses[config.ego])
         image = self._tracer.picture(position, axes)
         if config.labels:

@@ -51,7 +51,7 @@ class BrowserViewer:
             markings: Paint on the road, or None for a terrain without a marked road.
             host: Address to serve on; the default serves this machine only.
             port: Port to serve on; if it is taken, the next free one, see :attr:`url`.
-            frame_time: Time between two updates [s], for the turning of the wheels and for recordings.
+            frame_time: Time between two updates [s], for recordings.
             record: File (``.viser``) that :meth:`close` writes the session to.
 
         Raises:
@@ -71,7 +71,6 @@ class BrowserViewer:
         self.scene = Scene(variant, vehicles, ego=ego, merging=merging, markings=markings, texel=_TEXEL)
         self._frame_time = frame_time
         self._time = 0.0
-        self._wheel_angle = np.zeros((len(self.scene.vehicles), 4))
         self._follow = 0 if ego is None else ego
         self._viewer: Any = ViewerViser(
             host=host,
@@ -90,12 +89,14 @@ class BrowserViewer:
         """Address to open in a browser."""
         return self._viewer.url
 
-    def update(self, body_q: np.ndarray, wheel_spin: np.ndarray | None = None, steer: np.ndarray | None = None) -> None:
+    def update(
+        self, body_q: np.ndarray, wheel_angle: np.ndarray | None = None, steer: np.ndarray | None = None
+    ) -> None:
         """Show new poses. The camera is set once, behind the ego; then it is the user's.
 
         Args:
             body_q: Chassis poses (position [m], quaternion xyzw), shape [V, 7].
-            wheel_spin: Wheel speeds [rad/s], shape [V, 4].
+            wheel_angle: How far each wheel has turned [rad], shape [V, 4].
             steer: Bicycle front angle of each vehicle [rad], positive to the left, shape [V].
 
         Raises:
@@ -104,10 +105,7 @@ class BrowserViewer:
         """
         if self._viewer is None:
             raise RuntimeError("update() after close(): the viewer is closed")
-        if wheel_spin is not None:
-            turn = np.nan_to_num(np.asarray(wheel_spin, dtype=np.float64)) * self._frame_time
-            self._wheel_angle = np.mod(self._wheel_angle + turn, 2.0 * np.pi)
-        self.scene.place(body_q, steer, self._wheel_angle)
+        self.scene.place(body_q, steer, wheel_angle)
         if not self._placed:
             self._look_at(np.asarray(body_q, dtype=np.float64)[self._follow, :3])
             self._placed = True

@@ -9,7 +9,7 @@ import warp as wp
 
 from ..terrain.kernels import Terrain
 from .kernels_contact import ContactArrays, solve_contacts
-from .kernels_vehicle import VehicleArrays, forward_speed, integrate_vehicle, read_acceleration
+from .kernels_vehicle import VehicleArrays, finish_control_step, forward_speed, integrate_vehicle
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
@@ -35,7 +35,7 @@ def advance_worlds(
             integrate_vehicle(s, terrain, gravity, w, v, dt)
         solve_contacts(s, terrain, contacts, w, 1.0 / dt)
     for v in range(vehicles):
-        read_acceleration(s, w, v, float(substeps) * dt)
+        finish_control_step(s, w, v, float(substeps) * dt)
 
 
 @wp.kernel
@@ -60,22 +60,22 @@ def resolve_contacts(
     terrain: Terrain,
     contacts: ContactArrays,
     stepping: wp.array(dtype=wp.int8),
-    inv_dt: float,
+    dt: float,
     world_begin: int,
 ):
     """Thread per world: contacts of one substep."""
     w = wp.tid() + world_begin
     if stepping[w] != wp.int8(0):
-        solve_contacts(s, terrain, contacts, w, inv_dt)
+        solve_contacts(s, terrain, contacts, w, 1.0 / dt)
 
 
 @wp.kernel
-def read_accelerations(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), elapsed: float, world_begin: int):
-    """Thread per vehicle: forward acceleration over the control step."""
+def finish_control_steps(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), elapsed: float, world_begin: int):
+    """Thread per vehicle: readings of the control step."""
     w, v = wp.tid()
     w = w + world_begin
     if stepping[w] != wp.int8(0):
-        read_acceleration(s, w, v, elapsed)
+        finish_control_step(s, w, v, elapsed)
 
 
 @wp.func
@@ -89,6 +89,7 @@ def place_vehicle(s: VehicleArrays, w: int, v: int, q: wp.transform, speed: floa
     s.body_qd[body] = wp.spatial_vector(velocity, wp.vec3())
     s.position_residual[w, v] = wp.vec3()
     s.wheel_spin[w, v] = wp.vec4(spin, spin, spin, spin)
+    s.wheel_angle[w, v] = wp.vec4()
     s.steer_angle[w, v] = 0.0
     s.command[w, v] = wp.vec2(0.0, 0.0)
     s.wheel_load[w, v] = wp.vec4()

@@ -8,6 +8,7 @@ from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
+TURN = wp.constant(6.283185307179586)
 MIN_NORMAL_ALIGNMENT = wp.constant(0.15)  # paper, appendix B: no contact beyond acos(0.15)
 
 
@@ -19,6 +20,7 @@ class VehicleArrays:
     body_qd: wp.array(dtype=wp.spatial_vector)
     position_residual: wp.array2d(dtype=wp.vec3)
     wheel_spin: wp.array2d(dtype=wp.vec4)
+    wheel_angle: wp.array2d(dtype=wp.vec4)
     steer_angle: wp.array2d(dtype=float)
     command: wp.array2d(dtype=wp.vec2)
     wheel_load: wp.array2d(dtype=wp.vec4)
@@ -276,8 +278,12 @@ def forward_speed(q: wp.transform, qd: wp.spatial_vector) -> float:
 
 
 @wp.func
-def read_acceleration(s: VehicleArrays, w: int, v: int, elapsed: float):
-    """Forward acceleration over the control step just done [m/s²]."""
+def finish_control_step(s: VehicleArrays, w: int, v: int, elapsed: float):
+    """Readings of the control step just done: forward acceleration [m/s²] and how far the wheels have turned [rad]."""
+    angle = s.wheel_angle[w, v] + elapsed * s.wheel_spin[w, v]
+    for k in range(4):
+        angle[k] = angle[k] - TURN * wp.floor(angle[k] / TURN)
+    s.wheel_angle[w, v] = angle
     body = w * s.params_index.shape[0] + v
     speed = forward_speed(s.body_q[body], s.body_qd[body])
     s.forward_accel[w, v] = (speed - s.forward_speed[w, v]) / elapsed

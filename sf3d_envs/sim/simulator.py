@@ -33,6 +33,7 @@ class Simulator:
         body_qd: Chassis velocities, [W·V] spatial vector: linear [m/s], then angular [rad/s], world frame.
         command: Requested acceleration [m/s²] and normalized steering [-1, 1], [W, V] vec2; held until overwritten.
         wheel_spin: Wheel speeds [rad/s], [W, V] vec4 (FL, FR, RL, RR).
+        wheel_angle: How far the wheels have turned [rad], in [0, 2π), [W, V] vec4; for pictures.
         steer_angle: Steering angle of the front axle [rad], [W, V].
         wheel_load: Wheel loads [N], [W, V] vec4.
         wheel_friction: Surface friction under each wheel, 0 without contact, [W, V] vec4.
@@ -96,6 +97,7 @@ class Simulator:
         self.body_qd: wp.array = self.arrays.body_qd
         self.command = self.arrays.command
         self.wheel_spin, self.steer_angle = self.arrays.wheel_spin, self.arrays.steer_angle
+        self.wheel_angle = self.arrays.wheel_angle
         self.wheel_load, self.wheel_friction = self.arrays.wheel_load, self.arrays.wheel_friction
         self.wheel_compression = self.arrays.wheel_compression
         self.forward_accel, self.nonfinite = self.arrays.forward_accel, self.arrays.nonfinite

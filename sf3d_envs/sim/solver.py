@@ -11,7 +11,7 @@ from newton.solvers import SolverBase
 from ..launches import LaunchList, Shards
 from ..terrain.kernels import Terrain
 from .kernels_contact import Contact, ContactArrays
-from .kernels_step import advance_vehicles, advance_worlds, read_accelerations, resolve_contacts
+from .kernels_step import advance_vehicles, advance_worlds, finish_control_steps, resolve_contacts
 from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleData, VehicleParams, vehicle_data
 
@@ -65,6 +65,7 @@ class SolverVehicle(SolverBase):
         arrays = VehicleArrays()
         arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)
         arrays.wheel_spin = wp.zeros(shape, dtype=wp.vec4, device=device)
+        arrays.wheel_angle = wp.zeros(shape, dtype=wp.vec4, device=device)
         arrays.steer_angle = wp.zeros(shape, dtype=float, device=device)
         arrays.command = wp.zeros(shape, dtype=wp.vec2, device=device)
         arrays.wheel_load = wp.zeros(shape, dtype=wp.vec4, device=device)
@@ -110,8 +111,8 @@ class SolverVehicle(SolverBase):
         per_vehicle = (self.num_vehicles,)
         for _ in range(substeps):
             launches.add(advance_vehicles, [arrays, self.terrain, gravity, self.stepping, dt], per_world=per_vehicle)
-            launches.add(resolve_contacts, [arrays, self.terrain, self.rigid_contacts, self.stepping, 1.0 / dt])
-        launches.add(read_accelerations, [arrays, self.stepping, substeps * dt], per_world=per_vehicle)
+            launches.add(resolve_contacts, [arrays, self.terrain, self.rigid_contacts, self.stepping, dt])
+        launches.add(finish_control_steps, [arrays, self.stepping, substeps * dt], per_world=per_vehicle)
 
     def step(
         self,

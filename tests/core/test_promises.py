@@ -234,3 +234,62 @@ def test_fresh_entropy_without_a_seed():
     assert all(s >= 2**32 for s in seeds)
     env.close()
     other.close()
+
+
+def test_one_traffic_object_cannot_drive_two_environments():
+    driver = make_agent("idm17")
+    first = TorchEnv(1, control="ego", traffic=driver)
+    first.reset(seed=1)
+    second = TorchEnv(1, control="ego", traffic=driver)
+    second.reset(seed=2)
+    second.step(torch.zeros(1, 1, 2))
+    with pytest.raises(RuntimeError, match="'idm17' has since been bound to another environment"):
+        first.step(torch.zeros(1, 1, 2))
+    first.close()
+    second.close()
+
+
+class CountingTraffic:
+    """A driver with memory: it counts its decisions per world since the world's reset."""
+
+    name, decision_hz, digest = "counting", 20, "0"
+
+    def bind(self, view):
+        self.count = torch.zeros(view.num_worlds)
+
+    def reset(self, mask=None):
+        if mask is None:
+            self.count.zero_()
+        else:
+            self.count[mask] = 0
+
+    def act(self, view):
+        self.count += 1
+        return torch.zeros(view.num_worlds, view.num_vehicles, 2)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_traffic_with_memory_hears_of_resets_inside_a_step(mode):
+    driver = CountingTraffic()
+    env = TorchEnv(2, control="ego", traffic=driver, horizon_s=0.3, autoreset_mode=mode)
+    env.reset(seed=1)
+    for _ in range(3):
+        env.step(torch.zeros(2, 1, 2))
+    if mode == "NextStep":
+        assert driver.count.tolist() == [6, 6]
+        env.step(torch.zeros(2, 1, 2))
+        assert driver.count.tolist() == [2, 2]
+    else:
+        assert driver.count.tolist() == [0, 0]
+    env.close()
+
+
+def test_wheels_turn_as_far_as_they_roll():
+    env = TorchEnv(1, rules="scoring")
+    env.reset(options={"scenario_seed": 100000})
+    start = env.view.body_q.numpy()[:, 0].copy()
+    env.sim.control_step(30)
+    rolled = env.view.body_q.numpy()[:, 0] - start
+    expected = np.mod(rolled / 0.32, 2 * np.pi)
+    assert env.sim.wheel_angle.numpy()[0] == pytest.approx(np.repeat(expected[:, None], 4, axis=1), abs=0.02)
+    env.close()

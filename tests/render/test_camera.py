@@ -49,7 +49,7 @@ def test_picture_is_uint8_and_a_fresh_copy_each_call(view, request):
 def test_inputs_are_not_changed(chase):
     body_q, spin, steer = poses(road()).astype(np.float32), np.full((12, 4), 40.0), np.full(12, 0.1)
     kept = body_q.copy()
-    chase.render(body_q, wheel_spin=spin, steer=steer, overlay=("text",))
+    chase.render(body_q, wheel_angle=spin, steer=steer, overlay=("text",))
     np.testing.assert_array_equal(body_q, kept)
     assert (spin == 40.0).all()
     assert (steer == 0.1).all()
@@ -147,14 +147,14 @@ def test_picture_does_not_depend_on_the_number_of_threads():
         np.testing.assert_array_equal(image, images[0])
 
 
-def test_wheels_turn_with_their_speed_and_stand_still_when_locked():
-    renderer = Renderer(road(), CARS, RenderConfig(**BARE, frame_time=0.1))
-    body_q = poses(road())
-    renderer.render(body_q, wheel_spin=np.full((12, 4), 5.0))
+def test_wheels_are_drawn_as_far_as_they_have_turned():
+    renderer = Renderer(road(), CARS, RenderConfig(**BARE))
+    first = renderer.render(poses(road()), wheel_angle=np.full((12, 4), 0.5))
     wheels = renderer.scene.state.body_q.numpy()[12:16]
     assert 2.0 * np.arctan2(wheels[:, 4], wheels[:, 6]) == pytest.approx(0.5, abs=1e-5)
-    renderer.render(body_q, wheel_spin=np.zeros((12, 4)))
-    np.testing.assert_array_equal(renderer.scene.state.body_q.numpy()[12:16], wheels)
+    renderer.render(poses(road()), wheel_angle=np.full((12, 4), 2.0))
+    again = renderer.render(poses(road()), wheel_angle=np.full((12, 4), 0.5))
+    np.testing.assert_array_equal(first, again)
 
 
 def test_overlay_legend_and_labels_draw_where_they_belong():
@@ -206,8 +206,8 @@ def test_bad_arrays_and_indices_are_named(top):
         top.render(poses(road())[:11])
     with pytest.raises(ValueError, match=r"steer must have shape \[12\]"):
         top.render(poses(road()), steer=np.zeros(3))
-    with pytest.raises(ValueError, match=r"wheel_spin must have shape \[12, 4\]"):
-        top.render(poses(road()), wheel_spin=np.zeros(12))
+    with pytest.raises(ValueError, match=r"wheel_angle must have shape \[12, 4\]"):
+        top.render(poses(road()), wheel_angle=np.zeros(12))
     with pytest.raises(ValueError, match=r"ego must be a vehicle index in \[0, 11\]"):
         Renderer(road(), CARS, RenderConfig(ego=12))
     with pytest.raises(ValueError, match="at least one vehicle"):

@@ -29,7 +29,7 @@ def test_viewer_serves_takes_poses_and_records(tmp_path):
     viewer = BrowserViewer(variant, CARS, ego=2, port=free_port(), record=record)
     try:
         for step in range(3):
-            viewer.update(poses(variant, shift=float(step)), wheel_spin=np.full((12, 4), 9.0), steer=np.zeros(12))
+            viewer.update(poses(variant, shift=float(step)), wheel_angle=np.full((12, 4), 0.9), steer=np.zeros(12))
         assert viewer.scene.state.body_q.numpy()[0, 0] == pytest.approx(62.0)
         with urllib.request.urlopen(viewer.url, timeout=10) as page:
             assert page.status == 200
