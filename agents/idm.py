@@ -207,7 +207,7 @@ class IDMAgent:
 
     def __init__(self, **parameters: float) -> None:
         self.config = IDMConfig(**parameters)
-        self._view: "WorldView | None" = None
+        self._view: WorldView | None = None
 
     @cached_property
     def digest(self) -> str:

@@ -50,7 +50,7 @@ class RandomAgent:
     decision_hz = 10
 
     def __init__(self) -> None:
-        self._view: "WorldView | None" = None
+        self._view: WorldView | None = None
 
     @cached_property
     def digest(self) -> str:

@@ -2,8 +2,8 @@
 
 Contacts are found once per substep at the predicted poses, in the order pairs i < j, then road corners. Corrections
 go into pose and velocity together (v += Δx/h), so a contact-free vehicle keeps its bits and far from the origin no
-precision is lost to (x - x_prev)/h. Positions and velocities follow Macklin et al. 2016 and Müller et al. 2020; the last
-pass is the restitution-0 velocity solve, which takes back speed that penetration recovery would add.
+precision is lost to (x - x_prev)/h. The scheme follows Macklin et al. 2016 and Müller et al. 2020; the last pass is the
+restitution-0 velocity solve, which takes back speed that penetration recovery would add.
 """
 
 import warp as wp

@@ -18,7 +18,7 @@ class WheelResult:
 
 @wp.func
 def suspension_load(compression: float, normal_speed: float, rest_length: float, stiffness: float, damping: float):
-    """Wheel load of one raycast leg [N]: max(0, kδ - c·v_n) + 4k·max(0, δ - 0.8·l0); the second term is the bump stop."""
+    """Load of one raycast leg [N]: max(0, kδ - c·v_n) + 4k·max(0, δ - 0.8·l0); the second term is the bump stop."""
     spring = wp.max(0.0, stiffness * compression - damping * normal_speed)
     return spring + 4.0 * stiffness * wp.max(0.0, compression - 0.8 * rest_length)
 

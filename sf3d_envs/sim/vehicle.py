@@ -114,8 +114,8 @@ class VehicleParams:
         clearance = self.rest_height - 0.5 * self.height
         if clearance <= 0.0:
             raise ValueError(
-                f"height {self.height!r} m leaves no ground clearance: the box would rest {-clearance:.3f} m below the road; "
-                f"lower anchor_height ({self.anchor_height!r} m) or height"
+                f"height {self.height!r} m leaves no ground clearance: the box would rest {-clearance:.3f} m "
+                f"under the road; lower anchor_height ({self.anchor_height!r} m) or height"
             )
 
     @classmethod

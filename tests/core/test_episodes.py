@@ -60,7 +60,7 @@ def test_a_row_ends_once_and_then_stays_silent(mode):
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_horizon_truncates_live_rows(mode):
     env = TorchEnv(2, autoreset_mode=mode, horizon_s=0.5)
-    first, _ = kept(env.reset(seed=3))
+    env.reset(seed=3)
     for _ in range(4):
         _, _, terminated, truncated, _ = env.step(actions(env))
         assert not truncated.any()
