@@ -119,8 +119,9 @@ def run_python(code: str) -> str:
 
 
 def import_seconds() -> float:
+    """Processor time of the import: unlike the clock, it does not grow with what else the machine is doing."""
     code = (
-        "import sys, time; start = time.perf_counter(); import sf3d_envs; spent = time.perf_counter() - start;"
+        "import sys, time; start = time.process_time(); import sf3d_envs; spent = time.process_time() - start;"
         "heavy = {'torch', 'warp', 'newton', 'polars', 'matplotlib', 'pyarrow'} & set(sys.modules);"
         "assert not heavy, f'imported: {sorted(heavy)}'; print(spent)"
     )
@@ -128,8 +129,7 @@ def import_seconds() -> float:
 
 
 def test_import_is_quick_and_loads_no_heavy_library() -> None:
-    seconds = statistics.median(import_seconds() for _ in range(3))
-    assert seconds < 1.0
+    assert statistics.median(import_seconds() for _ in range(3)) < 1.0
 
 
 def test_imports_compile_no_kernel() -> None:
