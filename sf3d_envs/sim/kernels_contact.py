@@ -16,7 +16,6 @@ from .vehicle import VehicleData
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 ITERATIONS = wp.constant(8)
-PAIR_FRICTION = wp.constant(0.5)
 
 
 @wp.struct
@@ -118,7 +117,7 @@ def collect_pair(s: VehicleArrays, c: ContactArrays, w: int, i: int, j: int, cou
             contact.normal = normal
             contact.point_a = wp.transpose(ra) * (on_a - pa)
             contact.point_b = wp.transpose(rb) * (on_b - pb)
-            contact.friction = PAIR_FRICTION
+            contact.friction = 0.5 * (car_a.chassis_friction + car_b.chassis_friction)
             contact.approach = wp.dot(
                 normal,
                 point_velocity(s.body_qd[w * vehicles + j], on_b - pb)
