@@ -57,6 +57,20 @@ class RowArrays:
     bad_action: wp.array(dtype=wp.int8)  # a non-finite action reached the world since its reset
 
 
+@wp.func
+def is_finite_request(request: wp.vec2) -> bool:
+    """Whether both components of a request are finite."""
+    return wp.isfinite(request[0]) and wp.isfinite(request[1])
+
+
+@wp.func
+def clean_request(request: wp.vec2, low: wp.vec2, high: wp.vec2) -> wp.vec2:
+    """A request clipped to its limits; (0, 0) if it is not finite."""
+    if not is_finite_request(request):
+        return wp.vec2(0.0, 0.0)
+    return wp.vec2(wp.clamp(request[0], low[0], high[0]), wp.clamp(request[1], low[1], high[1]))
+
+
 @wp.kernel
 def take_actions(
     action: wp.array3d(dtype=float),
@@ -69,14 +83,10 @@ def take_actions(
     """Thread per world: clip its rows' actions into vehicle requests; a non-finite action is (0, 0) and flagged."""
     w = wp.tid() + world_begin
     for r in range(action.shape[1]):
-        a = action[w, r, 0]
-        s = action[w, r, 1]
-        if not (wp.isfinite(a) and wp.isfinite(s)):
-            a = 0.0
-            s = 0.0
-            if rows.active[w, r]:
-                rows.bad_action[w] = wp.int8(1)
-        request[w, rows.vehicle[r]] = wp.vec2(wp.clamp(a, low[0], high[0]), wp.clamp(s, low[1], high[1]))
+        wanted = wp.vec2(action[w, r, 0], action[w, r, 1])
+        if rows.active[w, r] and not is_finite_request(wanted):
+            rows.bad_action[w] = wp.int8(1)
+        request[w, rows.vehicle[r]] = clean_request(wanted, low, high)
 
 
 @wp.kernel
@@ -90,6 +100,8 @@ def latch_commands(
     stepping: wp.array(dtype=wp.int8),
     stop_at_event: int,
     full_brake: float,
+    low: wp.vec2,
+    high: wp.vec2,
     command: wp.array2d(dtype=wp.vec2),
     world_begin: int,
 ):
@@ -105,7 +117,9 @@ def latch_commands(
         wanted = request[w, v]
         if rows.row_of_vehicle[v] < 0:
             if task.step[w] % traffic_period == 0:
-                traffic_held[w, v] = traffic[w, v]
+                traffic_held[w, v] = clean_request(traffic[w, v], low, high)
+                if not is_finite_request(traffic[w, v]):
+                    rows.bad_action[w] = wp.int8(1)
             wanted = traffic_held[w, v]
         if stop_at_event != 0 and task.valid[w, v] == wp.int8(0):
             wanted = wp.vec2(-full_brake, 0.0)

@@ -88,9 +88,8 @@ def record_steps(
     begin = LaunchList(sim.shards)
     if config.autoreset_mode == "NextStep" and training:
         episodes.record(begin, done_worlds=True, hold=True)
-    begin.add(
-        kernels.take_actions, [buffers.action, rows, wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH), buffers.request]
-    )
+    low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)
+    begin.add(kernels.take_actions, [buffers.action, rows, low, high, buffers.request])
     begin.add(begin_decision, [buffers.request, sim.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
 
     unrewarded = LaunchList(sim.shards)
@@ -106,6 +105,8 @@ def record_steps(
             sim.stepping,
             training,
             max(car.brake_accel_scale for car in sim.vehicles),
+            low,
+            high,
             sim.command,
         ],
     )

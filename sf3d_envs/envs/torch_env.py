@@ -270,8 +270,20 @@ class TorchEnv:
         aligned = steps % period == 0
         for k in range(steps):
             if not aligned or k % period == 0:
-                self._buffers.traffic_tensor.copy_(self._traffic.act(self.view))
+                self._buffers.traffic_tensor.copy_(self._traffic_commands())
             control.run()
+
+    def _traffic_commands(self) -> torch.Tensor:
+        """Let the traffic agent decide and check what it returns."""
+        commands = self._traffic.act(self.view)
+        expected = tuple(self._buffers.traffic_tensor.shape)
+        if not isinstance(commands, torch.Tensor) or tuple(commands.shape) != expected:
+            given = tuple(commands.shape) if isinstance(commands, torch.Tensor) else type(commands).__name__
+            raise ValueError(
+                f"traffic agent {self._traffic.name!r} must return a tensor of shape {expected} (worlds, vehicles, 2), "
+                f"got {given}"
+            )
+        return commands
 
     def _row_tensor(self, name: str, dtype: torch.dtype) -> torch.Tensor:
         """Call a user's function and check what it returns."""

@@ -293,3 +293,35 @@ def test_wheels_turn_as_far_as_they_roll():
     expected = np.mod(rolled / 0.32, 2 * np.pi)
     assert env.sim.wheel_angle.numpy()[0] == pytest.approx(np.repeat(expected[:, None], 4, axis=1), abs=0.02)
     env.close()
+
+
+class StrangeTraffic(CountingTraffic):
+    """Returns whatever it was given."""
+
+    name = "strange"
+
+    def __init__(self, value):
+        self.value = value
+
+    def act(self, view):
+        return self.value
+
+
+@pytest.mark.parametrize("value", [torch.zeros(2), torch.zeros(1, 2, 12, 2), [[0.0, 0.0]], None])
+def test_traffic_of_another_shape_is_refused(value):
+    env = TorchEnv(2, control="ego", traffic=StrangeTraffic(value))
+    env.reset(seed=1)
+    with pytest.raises(ValueError, match=r"traffic agent 'strange' must return a tensor of shape \(2, 12, 2\)"):
+        env.step(torch.zeros(2, 1, 2))
+    env.close()
+
+
+def test_traffic_that_is_not_finite_is_zero_and_flagged():
+    found = []
+    for value in (float("nan"), 0.0):
+        env = TorchEnv(2, control="ego", traffic=StrangeTraffic(torch.full((2, 12, 2), value)))
+        env.reset(seed=1)
+        found.append(env.step(torch.zeros(2, 1, 2))[0].clone())
+        assert bool(env.errors()) == (value != 0.0)
+        env.close()
+    assert torch.equal(*found)
