@@ -28,6 +28,9 @@ MAX_GRADE = 0.5
 EXTREME_FRICTION = 0.08
 """Friction up to here is the extreme-severity group (paper, sec. 5)."""
 
+MAX_SLUG = 64
+"""Longest slug: it names folders and environment IDs."""
+
 _SLUG = re.compile(r"[A-Za-z0-9]+([-_][A-Za-z0-9]+)*")
 _PATCHES: dict[str, type[Disc] | type[Rectangle]] = {"disc": Disc, "rectangle": Rectangle}
 
@@ -57,8 +60,10 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Check ranges and freeze the patch list."""
-        if not _SLUG.fullmatch(self.slug):
-            raise ValueError(f"condition slug '{self.slug}' must be letters and digits, parts joined by '-' or '_'")
+        if not _SLUG.fullmatch(self.slug) or len(self.slug) > MAX_SLUG:
+            raise ValueError(
+                f"condition slug '{self.slug}' must be letters and digits joined by '-' or '_', at most {MAX_SLUG}"
+            )
         where = f"condition '{self.slug}'"
         if self.friction is not None and not (math.isfinite(self.friction) and self.friction >= 0.0):
             raise ValueError(f"{where}: friction must be at least 0, got {self.friction}")

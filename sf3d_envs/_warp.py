@@ -41,7 +41,7 @@ def get_device(device: str | wp.Device) -> wp.Device:
         raise TypeError(f"device must be a string such as 'cpu' or 'cuda:0', got {device!r}")
     try:
         return wp.get_device(device)
-    except ValueError:
+    except (ValueError, RuntimeError):
         known = ", ".join(repr(item.alias) for item in wp.get_devices())
         raise ValueError(f"device {device!r} is not available; available: {known}") from None
 

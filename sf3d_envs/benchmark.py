@@ -53,7 +53,7 @@ class BenchConfig:
         """Refuse what cannot be measured."""
         from ._warp import get_device
         from .launches import check_threads
-        from .sim.simulator import SOLVERS
+        from .sim import SOLVERS
 
         if self.worlds < 1:
             raise ValueError(f"worlds is {self.worlds}; it must be >= 1")

@@ -15,6 +15,9 @@ from typing import Any
 import warp as wp
 
 MIN_WORLDS_TO_SHARD = 8
+MAX_THREADS = 1024
+MAX_WORLDS = 1_000_000
+"""More worlds than a machine holds (about 0.1 MB each): a larger number is a slip."""
 
 
 def usable_threads() -> int:
@@ -35,8 +38,8 @@ def check_threads(threads: int | None) -> int:
         return usable_threads()
     if isinstance(threads, bool) or not isinstance(threads, int):
         raise TypeError(f"threads must be an int >= 1 or None, got {threads!r}")
-    if threads < 1:
-        raise ValueError(f"threads must be >= 1, got {threads}")
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"threads must be in [1, {MAX_THREADS}], got {threads}")
     return threads
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .exits import CheckFailedError, at_least, checked_input, split_names
+from .exits import CheckFailedError, InputError, at_least, checked_input, split_names
 from .text import examples
 
 EXAMPLES = examples(
@@ -17,9 +16,11 @@ EXAMPLES = examples(
     "sf3d evaluate --suite my_roads.toml --worlds 32 --out mine",
 )
 
+FEW_WORLDS = 8
+
 
 def evaluate(
-    out: Annotated[Path, typer.Option(help="Result folder; finished cells in it are reused.")],
+    out: Annotated[str, typer.Option(help="Result folder; finished cells in it are reused.")],
     agent: Annotated[str, typer.Option(help="Agent, or several separated by commas.")] = "idm17",
     suite: Annotated[str, typer.Option(help="Suite of the registry, or path of a TOML file.")] = "ucx-conditions-1",
     conditions: Annotated[
@@ -42,6 +43,8 @@ def evaluate(
     at_least("--worlds", worlds, 1)
     at_least("--seed0", seed0, 0)
     at_least("--threads", threads, 1)
+    if not out.strip():
+        raise InputError("--out is ''; give a folder")
     agents = split_names("--agent", agent)
     slugs = None if conditions is None else split_names("--conditions", conditions)
 
@@ -62,8 +65,13 @@ def evaluate(
     try:
         with progress_bar() as show:
             result = evaluation.run(show)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OSError(f"--out is {out!r}: {reason}; finished cells stay, the same command goes on") from error
     except KeyboardInterrupt:
         print(f"finished cells stay in {out}; the same command goes on with what is missing", file=sys.stderr)
         raise
     result.print()
+    if worlds < FEW_WORLDS:
+        print(f"{worlds} worlds are too few for the intervals to mean much; use --worlds 32 or more", file=sys.stderr)
     typer.echo(f"{result.vehicles.height} vehicle outcomes in {out}")

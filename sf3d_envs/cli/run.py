@@ -51,11 +51,13 @@ def run(
     from ..evaluation.progress import progress_bar
     from ..evaluation.single import FilmConfig, run_world
     from ..evaluation.store import check_writable
+    from ..launches import check_threads
 
     with checked_input():
         road = resolve(environment, condition)
         driver = make_agent(agent)
         decision_count(seconds, driver.decision_hz)
+        check_threads(threads)
         _warp.get_device(device)
         if video is not None:
             if video.is_dir() or video.suffix != ".mp4":

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..launches import check_threads
+from ..launches import MAX_WORLDS, check_threads
 from ..registry import Condition, load_condition, load_vehicle
 from ..sim.solver import CONTROL_HZ
 from ..sim.vehicle import VehicleParams
 from ..task.reward import RewardConfig
-from ..task.termination import RULES, TaskConfig
+from ..task.termination import MAX_HORIZON_S, RULES, TaskConfig
 
 if TYPE_CHECKING:
     import torch
@@ -84,7 +83,7 @@ class EnvConfig:
             TypeError: If an argument has the wrong type.
             ValueError: If it is out of range; the message names it, its value and what is allowed.
         """
-        _integer("num_worlds", self.num_worlds, 1, None)
+        _integer("num_worlds", self.num_worlds, 1, MAX_WORLDS)
         _integer("ego", self.ego, 0, NUM_VEHICLES - 1)
         _integer("decision_hz", self.decision_hz, 1, CONTROL_HZ)
         if CONTROL_HZ % self.decision_hz:
@@ -102,10 +101,11 @@ class EnvConfig:
         if isinstance(self.horizon_s, bool) or not isinstance(self.horizon_s, (int, float)):
             raise TypeError(f"horizon_s must be a number of seconds, got {self.horizon_s!r}")
         decisions = self.horizon_s * self.decision_hz
-        if not math.isfinite(decisions) or decisions < 1 or abs(decisions - round(decisions)) > 1e-6:
+        in_range = 0.0 < self.horizon_s <= MAX_HORIZON_S
+        if not in_range or decisions < 1 - 1e-6 or abs(decisions - round(decisions)) > 1e-6:
             raise ValueError(
-                f"horizon_s must be a positive multiple of the decision period 1/{self.decision_hz} s, "
-                f"got {self.horizon_s!r}"
+                f"horizon_s must be a positive multiple of the decision period 1/{self.decision_hz} s, at most "
+                f"{MAX_HORIZON_S:g}, got {self.horizon_s!r}"
             )
         check_threads(self.threads)
         if not isinstance(self.reward, RewardConfig):
@@ -171,11 +171,11 @@ def _load_vehicle(vehicle: object) -> VehicleParams:
         raise type(error)(f"vehicle {str(vehicle)!r}: {error}") from None
 
 
-def _integer(name: str, value: object, low: int, high: int | None) -> None:
-    allowed = f"an int in [{low}, {high}]" if high is not None else f"an int >= {low}"
+def _integer(name: str, value: object, low: int, high: int) -> None:
+    allowed = f"an int in [{low}, {high}]"
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    if value < low or (high is not None and value > high):
+    if not low <= value <= high:
         raise ValueError(f"{name} must be {allowed}, got {value}")
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..registry import Condition
+from ..task.termination import MAX_HORIZON_S
 
 if TYPE_CHECKING:
     from ..agents import Agent
@@ -102,8 +103,11 @@ def decision_count(seconds: float, decision_hz: int) -> int:
         ValueError: If the run is no whole number (>= 1) of decisions.
     """
     count = seconds * decision_hz
-    if not count >= 1 or abs(count - round(count)) > 1e-6:
-        raise ValueError(f"seconds is {seconds}; it must be a positive multiple of one decision, 1/{decision_hz} s")
+    if not 0.0 < seconds <= MAX_HORIZON_S or count < 1 - 1e-6 or abs(count - round(count)) > 1e-6:
+        raise ValueError(
+            f"seconds is {seconds}; it must be a positive multiple of one decision, 1/{decision_hz} s, "
+            f"and at most {MAX_HORIZON_S:g}"
+        )
     return round(count)
 
 

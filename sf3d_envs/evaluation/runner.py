@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..launches import MAX_WORLDS, check_threads
 from ..registry import Condition, Suite, load_suite
 from . import figures, identity
 from .batch import BatchResult, agent_is_row_invariant, decision_count, run_batch
@@ -68,6 +69,9 @@ class EvaluationConfig:
         ):
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}; it must be >= {least}")
+        if self.worlds > MAX_WORLDS:
+            raise ValueError(f"worlds is {self.worlds}; it must be in 1 ... {MAX_WORLDS}")
+        check_threads(self.threads)
         if not 0 <= self.seed0 <= 2**64 - self.worlds:
             raise ValueError(f"seed0 is {self.seed0}; a scenario seed must be in 0 ... 2**64 - 1")
         if not self.agents:
@@ -135,10 +139,20 @@ class Evaluation:
             for condition in self.conditions
         }
         self.out = None if out is None else check_writable(out)
+        if self.out is not None:
+            for name in self._output_names():
+                if (self.out / name).is_dir():
+                    raise ValueError(
+                        f"--out is {str(out)!r}, but its {name!r} is a folder; move it or give another folder"
+                    )
         self.store = ResultStore(self.out or Path("."), self._identity(), cells)
         self.finished = [] if out is None else self.store.check(recompute)
         if out is None and recompute:
             raise ValueError(f"recompute is {list(recompute)}; it needs a result folder")
+
+    def _output_names(self) -> tuple[str, ...]:
+        pictures = [name for agent in self.agents for name in (f"passage-{agent}.png", f"matched-{agent}.png")]
+        return ("vehicles.parquet", "worlds.parquet", "table.csv", "table.txt", "manifest.json", *pictures)
 
     def _identity(self) -> dict[str, Any]:
         config = self.config

@@ -44,9 +44,9 @@ def legend_entries(
         entries.append(LegendEntry(palette.EGO, "ego"))
     kinds = {vehicle in set(merging) for vehicle in range(num_vehicles) if vehicle != ego}
     if True in kinds:
-        entries.append(LegendEntry(palette.MERGING[0], "merging"))
+        entries.append(LegendEntry(palette.MERGING[0], "merging (warm)"))
     if False in kinds:
-        entries.append(LegendEntry(palette.FOLLOWING[0], "following" if True in kinds else "vehicles"))
+        entries.append(LegendEntry(palette.FOLLOWING[0], "following (cool)" if True in kinds else "vehicles"))
     return entries
 
 

@@ -2,4 +2,7 @@
 
 from .._warp import quiet_init
 
+SOLVERS = ("vehicle",)
+"""Names that ``solver=`` takes."""
+
 quiet_init()  # before Newton's import initializes Warp with its banner

@@ -10,8 +10,9 @@ import numpy as np
 import warp as wp
 
 from .._warp import get_device
-from ..launches import LaunchList, Shards, check_threads
+from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads
 from ..terrain.bank import TerrainBank
+from . import SOLVERS
 from .kernels_step import place_vehicles
 from .solver import CONTROL_HZ, SUBSTEPS, SolverVehicle
 from .vehicle import VehicleParams
@@ -19,7 +20,6 @@ from .vehicle import VehicleParams
 if TYPE_CHECKING:
     from ..terrain.variants import TerrainVariant
 
-SOLVERS = ("vehicle",)
 
 
 class Simulator:
@@ -71,8 +71,8 @@ class Simulator:
         solver: str = "vehicle",
         fused: bool | None = None,
     ):
-        self.num_worlds = _positive_int("num_worlds", num_worlds)
-        self.num_vehicles = _positive_int("num_vehicles", num_vehicles)
+        self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
+        self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
         if solver not in SOLVERS:
             raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
@@ -184,11 +184,11 @@ class Simulator:
         self.place(np.ones(self.num_worlds, dtype=bool), position)
 
 
-def _positive_int(name: str, value: int) -> int:
+def _positive_int(name: str, value: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int >= 1, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be >= 1, got {value}")
+        raise TypeError(f"{name} must be an int in [1, {most}], got {value!r}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} must be in [1, {most}], got {value}")
     return int(value)
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 CONTROL_HZ = 60
 """Control steps per second (paper, sec. 5)."""
 
+MAX_HORIZON_S = 86_400.0
+"""Longest episode [s]: a day."""
+
 RULES = ("training", "scoring")
 
 
@@ -34,9 +37,10 @@ class TaskConfig:
     def __post_init__(self) -> None:
         """Validate."""
         steps = self.horizon_s * CONTROL_HZ
-        if not math.isfinite(steps) or steps < 1 or abs(steps - round(steps)) > 1e-6:
+        if not 0.0 < self.horizon_s <= MAX_HORIZON_S or steps < 1 - 1e-6 or abs(steps - round(steps)) > 1e-6:
             raise ValueError(
-                f"horizon_s must be a whole number >= 1 of control steps of 1/{CONTROL_HZ} s, got {self.horizon_s!r}"
+                f"horizon_s must be a whole number >= 1 of control steps of 1/{CONTROL_HZ} s, at most "
+                f"{MAX_HORIZON_S:g} s, got {self.horizon_s!r}"
             )
         if self.rules not in RULES:
             raise ValueError(f"rules must be one of {RULES}, got {self.rules!r}")

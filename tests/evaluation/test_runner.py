@@ -264,3 +264,9 @@ def test_bad_input_is_refused_before_anything_is_written(settings, text, tmp_pat
     with pytest.raises(ValueError, match=text):
         Evaluation(EvaluationConfig(**settings), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_the_way_of_a_result_is_refused_before_computing(tmp_path):
+    (tmp_path / "table.csv").mkdir()
+    with pytest.raises(ValueError, match=r"its 'table\.csv' is a folder"):
+        Evaluation(EvaluationConfig(worlds=1, conditions=["reference"]), tmp_path)

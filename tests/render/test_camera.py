@@ -172,8 +172,8 @@ def test_overlay_legend_and_labels_draw_where_they_belong():
 
 
 def test_legend_names_each_friction_and_kind_of_vehicle():
-    texts = [entry.text.split()[-1] for entry in top_renderer("mu018").legend]
-    assert texts == ["1.00", "0.18", "closed", "ego", "merging", "following"]
+    texts = [entry.text for entry in top_renderer("mu018").legend]
+    assert texts == ["\u03bc 1.00", "\u03bc 0.18", "closed", "ego", "merging (warm)", "following (cool)"]
     assert [entry.color for entry in top_renderer("mu018").legend][1] == palette.friction_color(0.18)
 
 
