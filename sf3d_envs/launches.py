@@ -58,13 +58,16 @@ class Shards:
         self.ranges = tuple(pairwise(edges))
         self.device = device
         self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
 
     def run(self, tasks: Sequence) -> None:
         """Run one callable per shard and wait for all."""
         if len(tasks) == 1:
             tasks[0]()
             return
-        if self._pool is None:
+        if self._pool is None or self._process != os.getpid():
+            # A forked child inherits the pool but not its threads.
+            self._process = os.getpid()
             self._pool = ThreadPoolExecutor(len(self.ranges) - 1, thread_name_prefix="sf3d")
         pending = [self._pool.submit(task) for task in tasks[1:]]
         tasks[0]()
@@ -81,9 +84,9 @@ class Shards:
 
     def close(self) -> None:
         """Stop the threads."""
-        if self._pool is not None:
+        if self._pool is not None and self._process == os.getpid():
             self._pool.shutdown()
-            self._pool = None
+        self._pool = None
 
 
 class LaunchList:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..launches import MAX_WORLDS, check_threads
 from ..registry import Condition, load_condition, load_vehicle
 from ..sim.solver import CONTROL_HZ
@@ -108,6 +110,13 @@ class EnvConfig:
                 f"{MAX_HORIZON_S:g}, got {self.horizon_s!r}"
             )
         check_threads(self.threads)
+        size = self.render_size
+        if not isinstance(size, (tuple, list)) or len(size) != 2:
+            raise TypeError(f"render_size must be (width, height) in px, got {size!r}")
+        for value in size:
+            _integer("render_size", value, 16, 8192)
+        if not isinstance(self.condition, (str, os.PathLike, Condition, list, tuple)):
+            raise TypeError(f"condition must be a slug, TOML path, Condition or a list of them, got {self.condition!r}")
         if not isinstance(self.reward, RewardConfig):
             raise TypeError(f"reward must be a RewardConfig, got {self.reward!r}; for a function use reward_fn=")
         for name in ("reward_fn", "termination_fn"):
@@ -173,7 +182,7 @@ def _load_vehicle(vehicle: object) -> VehicleParams:
 
 def _integer(name: str, value: object, low: int, high: int) -> None:
     allowed = f"an int in [{low}, {high}]"
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
     if not low <= value <= high:
         raise ValueError(f"{name} must be {allowed}, got {value}")

@@ -54,7 +54,7 @@ class RowArrays:
     collecting: wp.array2d(dtype=wp.int8)  # [W, V]: the vehicle collects reward
     world_done: wp.array(dtype=wp.bool)
     holding: wp.array(dtype=wp.int8)  # the world was reset by this step, whose action it ignores
-    bad_action: wp.array(dtype=wp.int8)  # a non-finite action reached the world since its reset
+    bad_action: wp.array(dtype=wp.int8)  # a non-finite action or user reward reached the world
 
 
 @wp.func
@@ -288,4 +288,9 @@ def replace_rewards(rows: RowArrays, user_reward: wp.array2d(dtype=float), world
     w = wp.tid() + world_begin
     for r in range(rows.vehicle.shape[0]):
         earned = (rows.active[w, r] or rows.ended[w, r]) and not rows.episode_start[w, r]
-        rows.reward[w, r] = wp.where(earned, user_reward[w, r], 0.0)
+        reward = user_reward[w, r]
+        if not wp.isfinite(reward):
+            reward = 0.0
+            if earned:
+                rows.bad_action[w] = wp.int8(1)
+        rows.reward[w, r] = wp.where(earned, reward, 0.0)

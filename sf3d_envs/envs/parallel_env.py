@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.spaces import Box
 from gymnasium.utils import EzPickle
 from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import BaseWrapper
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from ..observation.spec import CLIP, ObservationSpec
@@ -214,4 +216,29 @@ def env(**kwargs: Any) -> AECEnv:
     Args:
         **kwargs: Arguments of :class:`LaneClosureParallelEnv`.
     """
-    return parallel_to_aec(parallel_env(**kwargs))  # type: ignore[arg-type]
+    return CheckedTurns(parallel_to_aec(parallel_env(**kwargs)))  # type: ignore[arg-type]
+
+
+class CheckedTurns(BaseWrapper):
+    """Refuses a bad action at its own agent's turn, and any turn after close."""
+
+    _closed = False
+
+    def step(self, action: Any) -> None:
+        """Take the action of the agent whose turn it is; None for one that has ended.
+
+        Raises:
+            ClosedEnvironmentError: After :meth:`close`.
+            ValueError: If a live agent's action holds NaN or anything but real numbers, or has another shape.
+        """
+        if self._closed:
+            raise ClosedEnvironmentError("step() on a closed LaneClosure AEC environment; make a new one")
+        agent = self.agent_selection
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = to_actions(action, (2,), f"action of {agent!r}")
+        super().step(action)
+
+    def close(self) -> None:
+        """Free the simulator."""
+        self._closed = True
+        super().close()

@@ -91,9 +91,12 @@ class LaneClosureVecEnv(VecEnv):
             values = [row.get(name) for row in self._options]
             same = all(value == values[0] for value in values)
             options[name] = values[0] if same else values[:: self.rows_per_world]
-        obs, infos = self.core.reset(seed=None if seeds[0] is None else seeds, options=options)
+        # What was set is used up even where it is refused, so that a slip does not stick to later resets.
         self._reset_seeds()
         self._reset_options()
+        if "reset_mask" in options:
+            raise ValueError("unknown reset option 'reset_mask'; known: 'scenario_seed'")
+        obs, infos = self.core.reset(seed=None if seeds[0] is None else seeds, options=options)
         self._order.started()
         self._active = self._rows(infos["active"])
         self._decisions = 0

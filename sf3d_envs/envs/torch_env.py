@@ -68,6 +68,8 @@ class TorchEnv:
             if unknown:
                 raise TypeError(f"unknown argument {unknown[0]!r}; known: {', '.join(sorted(known))}")
             config = EnvConfig(num_worlds=1 if num_worlds is None else num_worlds, **kwargs)
+        elif not isinstance(config, EnvConfig):
+            raise TypeError(f"config must be an EnvConfig, got {config!r}")
         elif num_worlds is not None or kwargs:
             raise ValueError("give either config= or keyword arguments, not both")
         self.config = config
@@ -75,7 +77,8 @@ class TorchEnv:
         self.conditions = conditions
         self._device = get_device(config.device)
         controlled = config.controlled
-        self._traffic = None if config.control == "all" else load_traffic(config.traffic)
+        traffic = load_traffic(config.traffic)
+        self._traffic = None if config.control == "all" else traffic
         load_kernels(self._device)
 
         distinct = list(dict.fromkeys(conditions))
@@ -186,6 +189,8 @@ class TorchEnv:
             ValueError: If an option is unknown, a mask differs within a world or the first reset is partial.
         """
         self._require_open("reset()")
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"options must be a mapping or None, got {options!r}")
         options = dict(options or {})
         unknown = sorted(set(options) - {"scenario_seed", "reset_mask"})
         if unknown:
@@ -293,6 +298,9 @@ class TorchEnv:
         if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape:
             given = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"{name} must return a tensor of shape {shape} (worlds, rows), got {given}")
+        if (dtype == torch.bool) != (value.dtype == torch.bool) or value.is_complex():
+            kind = "bool" if dtype == torch.bool else "real"
+            raise TypeError(f"{name} must return a {kind} tensor, got {value.dtype}")
         return value.to(dtype)
 
     def _vehicle_terms(self) -> dict[str, torch.Tensor]:
@@ -329,7 +337,7 @@ class TorchEnv:
         """What went wrong in which world since its reset; empty when all is well (synchronizes with the device)."""
         found = []
         for world in np.flatnonzero(self._rows.bad_action.numpy()):
-            found.append(f"world {world}: a non-finite action was replaced by (0, 0)")
+            found.append(f"world {world}: a non-finite action or user reward was replaced by zero")
         for world, vehicle in np.argwhere(self.sim.nonfinite.numpy()):
             found.append(f"world {world}: the state of vehicle {vehicle} turned non-finite")
         for world in np.flatnonzero(self.sim.contact_overflow()):

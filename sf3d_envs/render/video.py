@@ -59,9 +59,17 @@ def write_video(frames: Iterable[np.ndarray], path: str | os.PathLike[str], fps:
                 picture = None if after is None else _checked(after, shape, count)
         finally:
             writer.close()
-        if not temporary.exists() or temporary.stat().st_size == 0:
-            raise OSError(f"ffmpeg wrote nothing to {str(target)!r}")
+        if _frames_in(ffmpeg, temporary) != count:
+            raise OSError(f"{str(target)!r} could not be written completely; is the disk full?")
     return count
+
+
+def _frames_in(ffmpeg: Any, path: Path) -> int:
+    """Frames that can be read back; 0 if the file is no video. ffmpeg's own failure is not reported to its caller."""
+    try:
+        return ffmpeg.count_frames_and_secs(str(path))[0]
+    except (OSError, RuntimeError):
+        return 0
 
 
 def _ffmpeg() -> Any:

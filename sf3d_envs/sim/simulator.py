@@ -115,9 +115,11 @@ class Simulator:
 
         Raises:
             RuntimeError: After :meth:`close`.
+            ValueError: If ``count`` is no int >= 1.
         """
-        if self._closed:
-            raise RuntimeError("control_step() on a closed Simulator")
+        self._require_open("control_step()")
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ValueError(f"count must be an int >= 1, got {count!r}")
         self._step.run(count)
 
     def place(
@@ -134,8 +136,10 @@ class Simulator:
             speed: Forward speeds [m/s], broadcast to [W, V].
 
         Raises:
+            RuntimeError: After :meth:`close`.
             ValueError: If a shape does not broadcast or a value is not finite.
         """
+        self._require_open("place()")
         shape = (self.num_worlds, self.num_vehicles)
         mask = np.asarray(mask, dtype=bool)
         if mask.shape != shape[:1]:
@@ -170,6 +174,10 @@ class Simulator:
         """Stop the worker threads; further steps raise."""
         self._closed = True
         self.shards.close()
+
+    def _require_open(self, call: str) -> None:
+        if self._closed:
+            raise RuntimeError(f"{call} on a closed Simulator; make a new one")
 
     def _start_upright(self) -> None:
         """A row of parked vehicles 10 m apart, so that a simulator is valid before its first placement."""

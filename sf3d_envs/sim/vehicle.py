@@ -18,7 +18,7 @@ class VehicleParams:
 
     The body origin is the centre of mass and the centre of the collision box. Sources: footprint and the acceleration
     threshold 4.91 m/s² from the paper (Table 4 and the text around it); the rest was chosen against the checks of
-    ``sf3d verify`` and the physics tests.
+    ``tests/physics``.
 
     Attributes:
         length: Footprint and collision-box length [m].

@@ -1,5 +1,8 @@
 """What does not change a trajectory's bits, and what must be refused."""
 
+import multiprocessing
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -114,7 +117,7 @@ def test_non_finite_actions_are_zero_and_named():
     given = env.step(action)[:2]
     for a, b in zip(reference, given, strict=True):
         assert torch.equal(a, b)
-    assert env.errors() == ["world 1: a non-finite action was replaced by (0, 0)"]
+    assert env.errors() == ["world 1: a non-finite action or user reward was replaced by zero"]
     env.close()
 
 
@@ -150,6 +153,12 @@ def test_non_finite_actions_are_zero_and_named():
         ({"rules": "race"}, ValueError, ["rules", "race"]),
         ({"render_mode": "ansi"}, ValueError, ["render_mode", "ansi"]),
         ({"reward": {"progress": 1.0}}, TypeError, ["reward", "RewardConfig"]),
+        ({"render_size": (0, 0)}, ValueError, ["render_size", "0"]),
+        ({"render_size": 5}, TypeError, ["render_size", "5"]),
+        ({"condition": None}, TypeError, ["condition", "None"]),
+        ({"traffic": "idm"}, ValueError, ["traffic", "idm", "idm17"]),
+        ({"config": 3}, TypeError, ["config", "3"]),
+        ({"horizon_s": 3.6e7}, ValueError, ["horizon_s", "86400"]),
         ({"reward_fn": 3}, TypeError, ["reward_fn", "3"]),
         ({"vehicle": "truck"}, ValueError, ["vehicle", "truck", "compact"]),
         ({"vehicle": 3}, TypeError, ["vehicle", "3"]),
@@ -335,3 +344,49 @@ def test_traffic_that_is_not_finite_is_zero_and_flagged():
         assert bool(env.errors()) == (value != 0.0)
         env.close()
     assert torch.equal(*found)
+
+
+def test_user_functions_of_the_wrong_kind_are_refused():
+    for name, value in (("termination_fn", torch.zeros(2, 12)), ("reward_fn", torch.zeros(2, 12, dtype=torch.bool))):
+        env = TorchEnv(2, **{name: lambda *_, value=value: value})
+        env.reset(seed=1)
+        with pytest.raises(TypeError, match=f"{name} must return a"):
+            env.step(torch.zeros(2, 12, 2))
+        env.close()
+
+
+def test_a_user_reward_that_is_not_finite_is_zero_and_named():
+    reward = torch.ones(2, 12)
+    reward[1, 3] = float("nan")
+    env = TorchEnv(2, reward_fn=lambda view, terms: reward)
+    env.reset(seed=1)
+    given = env.step(torch.zeros(2, 12, 2))[1]
+    assert given[1, 3] == 0.0
+    assert given.sum() == 23.0
+    assert [line[:7] for line in env.errors()] == ["world 1"]
+    env.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_can_step_an_environment_that_used_threads():
+    env = TorchEnv(8, threads=2)
+    env.reset(seed=0)
+    env.step(torch.zeros(8, 12, 2))
+    child = multiprocessing.get_context("fork").Process(target=lambda: env.step(torch.zeros(8, 12, 2)))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    env.step(torch.zeros(8, 12, 2))
+    env.close()
+
+
+def test_a_closed_simulator_refuses_every_call():
+    sim = TorchEnv(1).sim
+    for count in (0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="count must be an int >= 1"):
+            sim.control_step(count)
+    sim.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        sim.control_step()
+    with pytest.raises(RuntimeError, match="closed"):
+        sim.place([True], np.zeros(3))

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pettingzoo
 import pytest
+from gymnasium.error import ClosedEnvironmentError
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test, state_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
@@ -107,3 +108,17 @@ def test_no_agents_are_left_at_the_end():
     env.reset()
     assert len(env.agents) == 12
     env.close()
+
+
+def test_turns_refuse_bad_actions_at_once_and_after_close():
+    env = lane_closure_v0.env(horizon_s=1.0)
+    env.reset(seed=1)
+    for bad in ([float("nan"), 0.0], None, "x", np.zeros(3)):
+        with pytest.raises(ValueError, match="action of 'vehicle_0'"):
+            env.step(bad)
+    assert env.agent_selection == "vehicle_0"
+    env.step(np.zeros(2))
+    assert env.agent_selection == "vehicle_1"
+    env.close()
+    with pytest.raises(ClosedEnvironmentError):
+        env.step(np.zeros(2))
