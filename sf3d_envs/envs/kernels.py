@@ -251,7 +251,7 @@ def place_scenario(
     x = scenario.start_x[w, v]
     y = scenario.start_y[w, v]
     facet = terrain_facet(terrain, terrain.grids[terrain.world_variant[w]], x, y)
-    position = wp.vec3(x, y, facet[0] + s.params[s.params_index[v]].rest_height)
+    position = wp.vec3(x, y, facet[0] + s.params[s.params_index[w, v]].rest_height)
     place_vehicle(s, w, v, wp.transform(position, wp.quat_identity()), scenario.start_speed[w, v])
 
 

@@ -95,11 +95,11 @@ def add_contact(c: ContactArrays, w: int, count: int, contact: Contact) -> int:
 @wp.func
 def collect_pair(s: VehicleArrays, c: ContactArrays, w: int, i: int, j: int, count: int) -> int:
     """Contacts of the boxes of vehicles i < j."""
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     qa = s.body_q[w * vehicles + i]
     qb = s.body_q[w * vehicles + j]
-    car_a = s.params[s.params_index[i]]
-    car_b = s.params[s.params_index[j]]
+    car_a = s.params[s.params_index[w, i]]
+    car_b = s.params[s.params_index[w, j]]
     pa = wp.transform_get_translation(qa)
     pb = wp.transform_get_translation(qb)
     ra = wp.quat_to_matrix(wp.transform_get_rotation(qa))
@@ -130,9 +130,9 @@ def collect_pair(s: VehicleArrays, c: ContactArrays, w: int, i: int, j: int, cou
 @wp.func
 def collect_road(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int, i: int, count: int) -> int:
     """Contacts of the box corners of vehicle i with the road."""
-    body = w * s.params_index.shape[0] + i
+    body = w * s.params_index.shape[1] + i
     q = s.body_q[body]
-    car = s.params[s.params_index[i]]
+    car = s.params[s.params_index[w, i]]
     grid = terrain.grids[terrain.world_variant[w]]
     p = wp.transform_get_translation(q)
     r = wp.quat_to_matrix(wp.transform_get_rotation(q))
@@ -162,12 +162,12 @@ def collect_road(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int, i
 @wp.func
 def solve_position(s: VehicleArrays, c: ContactArrays, w: int, k: int, inv_dt: float):
     """One Gauss-Seidel visit of a contact: push out along the normal, then hold the tangent within Coulomb's cone."""
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     contact = c.points[w, k]
     lam = c.multiplier[w, k]
     a = w * vehicles + contact.a
     b = w * vehicles + contact.b
-    car_a = s.params[s.params_index[contact.a]]
+    car_a = s.params[s.params_index[w, contact.a]]
     car_b = car_a
     qa = s.body_q[a]
     arm_a = wp.quat_rotate(wp.transform_get_rotation(qa), contact.point_a)
@@ -176,7 +176,7 @@ def solve_position(s: VehicleArrays, c: ContactArrays, w: int, k: int, inv_dt: f
     arm_b = wp.vec3()
     weight = inverse_mass_along(qa, car_a, arm_a, contact.normal)
     if contact.b >= 0:
-        car_b = s.params[s.params_index[contact.b]]
+        car_b = s.params[s.params_index[w, contact.b]]
         qb = s.body_q[b]
         arm_b = wp.quat_rotate(wp.transform_get_rotation(qb), contact.point_b)
         point_b = wp.transform_get_translation(qb) + arm_b
@@ -227,11 +227,11 @@ def remove_rebound(s: VehicleArrays, c: ContactArrays, w: int, k: int):
     """Restitution 0: bodies leave a contact no faster than they were already separating before it."""
     if c.multiplier[w, k][0] <= 0.0:
         return
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     contact = c.points[w, k]
     a = w * vehicles + contact.a
     b = w * vehicles + contact.b
-    car_a = s.params[s.params_index[contact.a]]
+    car_a = s.params[s.params_index[w, contact.a]]
     car_b = car_a
     qa = s.body_q[a]
     arm_a = wp.quat_rotate(wp.transform_get_rotation(qa), contact.point_a)
@@ -239,7 +239,7 @@ def remove_rebound(s: VehicleArrays, c: ContactArrays, w: int, k: int):
     weight = inverse_mass_along(qa, car_a, arm_a, contact.normal)
     arm_b = wp.vec3()
     if contact.b >= 0:
-        car_b = s.params[s.params_index[contact.b]]
+        car_b = s.params[s.params_index[w, contact.b]]
         qb = s.body_q[b]
         arm_b = wp.quat_rotate(wp.transform_get_rotation(qb), contact.point_b)
         rate += wp.dot(contact.normal, point_velocity(s.body_qd[b], arm_b))
@@ -255,19 +255,19 @@ def remove_rebound(s: VehicleArrays, c: ContactArrays, w: int, k: int):
 @wp.func
 def may_touch(s: VehicleArrays, w: int, i: int, j: int) -> bool:
     """Bounding test of a pair."""
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     apart = wp.transform_get_translation(s.body_q[w * vehicles + j]) - wp.transform_get_translation(
         s.body_q[w * vehicles + i]
     )
-    reach = s.params[s.params_index[i]].bounding_radius + s.params[s.params_index[j]].bounding_radius
+    reach = s.params[s.params_index[w, i]].bounding_radius + s.params[s.params_index[w, j]].bounding_radius
     return wp.dot(apart, apart) < reach * reach
 
 
 @wp.func
 def may_scrape(s: VehicleArrays, terrain: Terrain, w: int, i: int) -> bool:
     """Whether the lowest box corner of vehicle i can reach the road, from the facet plane below the centre."""
-    q = s.body_q[w * s.params_index.shape[0] + i]
-    half = s.params[s.params_index[i]].half_extent
+    q = s.body_q[w * s.params_index.shape[1] + i]
+    half = s.params[s.params_index[w, i]].half_extent
     grid = terrain.grids[terrain.world_variant[w]]
     p = wp.transform_get_translation(q)
     facet = terrain_facet(terrain, grid, p[0], p[1])
@@ -279,7 +279,7 @@ def may_scrape(s: VehicleArrays, terrain: Terrain, w: int, i: int) -> bool:
 @wp.func
 def solve_contacts(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int, inv_dt: float):
     """All contacts of one world for one substep."""
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     count = int(0)
     for i in range(vehicles):
         for j in range(i + 1, vehicles):

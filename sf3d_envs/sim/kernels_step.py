@@ -29,7 +29,7 @@ def advance_worlds(
     w = wp.tid() + world_begin
     if stepping[w] == wp.int8(0):
         return
-    vehicles = s.params_index.shape[0]
+    vehicles = s.params_index.shape[1]
     for _k in range(substeps):
         for v in range(vehicles):
             integrate_vehicle(s, terrain, gravity, w, v, dt)
@@ -81,8 +81,8 @@ def finish_control_steps(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), el
 @wp.func
 def place_vehicle(s: VehicleArrays, w: int, v: int, q: wp.transform, speed: float):
     """Overwrite everything the physics carries from step to step for one vehicle."""
-    body = w * s.params_index.shape[0] + v
-    car = s.params[s.params_index[v]]
+    body = w * s.params_index.shape[1] + v
+    car = s.params[s.params_index[w, v]]
     velocity = speed * wp.quat_rotate(wp.transform_get_rotation(q), wp.vec3(1.0, 0.0, 0.0))
     spin = speed / car.radius
     s.body_q[body] = q

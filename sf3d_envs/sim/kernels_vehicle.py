@@ -32,7 +32,7 @@ class VehicleArrays:
     home_q: wp.array2d(dtype=wp.transform)
     previous_q: wp.array2d(dtype=wp.transform)
     params: wp.array(dtype=VehicleData)
-    params_index: wp.array(dtype=int)
+    params_index: wp.array2d(dtype=int)
 
 
 @wp.struct
@@ -228,8 +228,8 @@ def integrate_vehicle(s: VehicleArrays, terrain: Terrain, gravity: wp.array(dtyp
     A vehicle that turns non-finite is put back at its start, at rest, and flagged; its world ends as a fault, and no
     other vehicle ever reads the bad numbers.
     """
-    body = w * s.params_index.shape[0] + v
-    car = s.params[s.params_index[v]]
+    body = w * s.params_index.shape[1] + v
+    car = s.params[s.params_index[w, v]]
     grid = terrain.grids[terrain.world_variant[w]]
     q = s.body_q[body]
     qd = s.body_qd[body]
@@ -284,7 +284,7 @@ def finish_control_step(s: VehicleArrays, w: int, v: int, elapsed: float):
     for k in range(4):
         angle[k] = angle[k] - TURN * wp.floor(angle[k] / TURN)
     s.wheel_angle[w, v] = angle
-    body = w * s.params_index.shape[0] + v
+    body = w * s.params_index.shape[1] + v
     speed = forward_speed(s.body_q[body], s.body_qd[body])
     s.forward_accel[w, v] = (speed - s.forward_speed[w, v]) / elapsed
     s.forward_speed[w, v] = speed

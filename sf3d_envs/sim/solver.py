@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import newton
+import numpy as np
 import warp as wp
 from newton.solvers import SolverBase
 
@@ -77,7 +78,8 @@ class SolverVehicle(SolverBase):
         arrays.home_q = wp.zeros(shape, dtype=wp.transform, device=device)
         arrays.previous_q = wp.zeros(shape, dtype=wp.transform, device=device)
         arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
-        arrays.params_index = wp.array([kinds.index(item) for item in vehicles], dtype=int, device=device)
+        index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
+        arrays.params_index = wp.array(np.tile(index, (self.num_worlds, 1)), dtype=int, device=device)
         self.arrays = arrays
 
         # Boxes of similar size can touch at most a handful of neighbours at once.
