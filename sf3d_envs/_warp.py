@@ -15,7 +15,8 @@ import warp as wp
 ANNOUNCE_AFTER_S = 1.5
 
 STEP_MODULES = (
-    "sf3d_envs.sim.kernels_step",
+    "sf3d_envs.sim.kernels_place",
+    "sf3d_envs.sim.kernels_fused",
     "sf3d_envs.scenario.kernels",
     "sf3d_envs.scenario.lane_closure",
     "sf3d_envs.task.kernels",

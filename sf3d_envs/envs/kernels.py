@@ -4,7 +4,7 @@ import warp as wp
 
 from ..random import Domain, episode_scenario_seed, philox_block, uniform_int
 from ..scenario.kernels import ScenarioArrays
-from ..sim.kernels_step import place_vehicle
+from ..sim.kernels_place import place_vehicle
 from ..sim.kernels_vehicle import VehicleArrays
 from ..task.kernels import TaskState
 from ..terrain.kernels import Terrain, terrain_facet

@@ -2,13 +2,15 @@
 
 import warp as wp
 
-from ..terrain.kernels import Terrain, TerrainGrid, facet_normal, surface_friction, terrain_facet
-from .kernels_wheel import suspension_load, wheel_update
+from ..terrain.kernels import Terrain, TerrainGrid, surface_friction_near, terrain_facet
+from .kernels_wheel import suspension_loads, update_wheels, wheel_contacts, wheel_friction, wheel_wrenches
 from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 TURN = wp.constant(6.283185307179586)
+MIN_CLOSING = wp.constant(1.0e-3)  # a ray that nears the road more slowly than this per metre misses it
+MISS = wp.constant(1.0e6)
 MIN_NORMAL_ALIGNMENT = wp.constant(0.15)  # paper, appendix B: no contact beyond acos(0.15)
 
 
@@ -48,35 +50,94 @@ class WheelForces:
 
 
 @wp.struct
-class RayHit:
-    """Distance along the ray [m] and the plane of the facet it hit."""
+class RoadHits:
+    """Where the four rays meet the road: distances along the rays [m] and the facets' slopes, per wheel."""
 
-    distance: float
-    facet: wp.vec4
+    distance: wp.vec4
+    slope_x: wp.vec4
+    slope_y: wp.vec4
 
 
 @wp.func
-def cast_down(terrain: Terrain, grid: TerrainGrid, origin: wp.vec3, down: wp.vec3, guess: float) -> RayHit:
-    """Distance from ``origin`` along ``down`` to the road; negative when the origin is below it.
+def refine_hit(
+    terrain: Terrain, grid: TerrainGrid, origin: wp.vec3, down: wp.vec3, guess: float, reach: float
+) -> wp.vec3:
+    """(distance, dh/dx, dh/dy) of the road along a ray: Newton's method on the piecewise-linear gap, from ``guess``.
 
-    Newton's method on the piecewise-linear gap along the ray, started near the expected hit; it stops once the facet
-    was read within 0.1 mm of the hit, which on a level road is after one query.
+    Stops once the facet was read within 0.1 mm of the hit; ``reach`` is the ray's horizontal travel per metre.
     """
-    hit = RayHit()
-    hit.distance = guess
-    reach = wp.abs(down[0]) + wp.abs(down[1])
-    for _i in range(int(4)):
-        p = origin + hit.distance * down
-        hit.facet = terrain_facet(terrain, grid, p[0], p[1])
-        rate = hit.facet[1] * down[0] + hit.facet[2] * down[1] - down[2]
-        if rate < 1.0e-3:
-            hit.distance = 1.0e6
+    distance = float(guess)
+    facet = wp.vec4()
+    for _i in range(int(3)):
+        p = origin + distance * down
+        facet = terrain_facet(terrain, grid, p[0], p[1])
+        rate = facet[1] * down[0] + facet[2] * down[1] - down[2]
+        if rate < MIN_CLOSING:
+            distance = MISS
             break
-        move = (p[2] - hit.facet[0]) / rate
-        hit.distance += move
+        move = (p[2] - facet[0]) / rate
+        distance += move
         if wp.abs(move) * reach < 1.0e-4:
             break
-    return hit
+    return wp.vec3(distance, facet[1], facet[2])
+
+
+@wp.func
+def cast_rays(
+    terrain: Terrain, grid: TerrainGrid, x: wp.vec4, y: wp.vec4, z: wp.vec4, down: wp.vec3, guess: float
+) -> RoadHits:
+    """Distances from four origins along ``down`` to the road; negative when an origin is below it.
+
+    The facet read at the expected hit settles a ray that stays on it, which is almost every ray.
+    """
+    hits = RoadHits()
+    margin = wp.vec4()
+    gap = wp.vec4()
+    for k in range(4):
+        facet = terrain_facet(terrain, grid, x[k] + guess * down[0], y[k] + guess * down[1])
+        gap[k] = z[k] + guess * down[2] - facet[0]
+        hits.slope_x[k] = facet[1]
+        hits.slope_y[k] = facet[2]
+        margin[k] = facet[3]
+    across = wp.abs(down[0]) * grid.inv_dx + wp.abs(down[1]) * grid.inv_dy
+    reach = wp.abs(down[0]) + wp.abs(down[1])
+    unsettled = float(-1.0)
+    for k in range(4):
+        rate = hits.slope_x[k] * down[0] + hits.slope_y[k] * down[1] - down[2]
+        move = gap[k] / wp.max(rate, MIN_CLOSING)
+        hits.distance[k] = wp.where(rate < MIN_CLOSING, MISS, guess + move)
+        # How far beyond both tolerances the ray leaves the facet that was read; below 0 it is settled.
+        margin[k] = wp.where(
+            rate < MIN_CLOSING, -1.0, wp.min(wp.abs(move) * across - margin[k], wp.abs(move) * reach - 1.0e-4)
+        )
+        unsettled = wp.max(unsettled, margin[k])
+    if unsettled >= 0.0:
+        for k in range(4):
+            if margin[k] >= 0.0:
+                hit = refine_hit(terrain, grid, wp.vec3(x[k], y[k], z[k]), down, hits.distance[k], reach)
+                hits.distance[k] = hit[0]
+                hits.slope_x[k] = hit[1]
+                hits.slope_y[k] = hit[2]
+    return hits
+
+
+@wp.func
+def lane_sum(a: wp.vec4) -> float:
+    """Sum over the four wheels."""
+    return (a[0] + a[1]) + (a[2] + a[3])
+
+
+@wp.func
+def tangent_of(angle: float) -> float:
+    """tan(angle) for |angle| < π/2, to 6e-7 relative, without the cost of a library call.
+
+    Twice the half-angle's tangent, for which an odd polynomial was fitted on ±π/4.
+    """
+    half = 0.5 * angle
+    z = half * half
+    series = 0.3333314 + z * (0.133392 + z * (0.05338125 + z * (0.02452827 + z * (0.002974433 + z * 0.009465603))))
+    t = half + half * z * series
+    return 2.0 * t / (1.0 - t * t)
 
 
 @wp.func
@@ -99,7 +160,7 @@ def wheel_forces(
     request: float,
     dt: float,
 ) -> WheelForces:
-    """Suspension and tyre forces of the four legs, order FL, FR, RL, RR."""
+    """Suspension and tyre forces of the four legs, order FL, FR, RL, RR; vectors over wheels are per component."""
     out = WheelForces()
     position = wp.transform_get_translation(q)
     rotation = wp.quat_to_matrix(wp.transform_get_rotation(q))
@@ -108,77 +169,75 @@ def wheel_forces(
     up = wp.vec3(rotation[0, 2], rotation[1, 2], rotation[2, 2])
     velocity = wp.spatial_top(qd)
     omega = wp.spatial_bottom(qd)
+    end = wp.vec4(1.0, 1.0, -1.0, -1.0)
+    side = wp.vec4(1.0, -1.0, 1.0, -1.0)
+    one = wp.vec4(1.0)
+
+    # Anchors from the centre of mass.
+    arm_x = (
+        end * (car.half_wheelbase * forward[0]) + side * (car.half_track * left[0]) + one * (car.anchor_height * up[0])
+    )
+    arm_y = (
+        end * (car.half_wheelbase * forward[1]) + side * (car.half_track * left[1]) + one * (car.anchor_height * up[1])
+    )
+    arm_z = (
+        end * (car.half_wheelbase * forward[2]) + side * (car.half_track * left[2]) + one * (car.anchor_height * up[2])
+    )
+    reach = car.rest_length + car.radius
+    hits = cast_rays(
+        terrain,
+        grid,
+        one * position[0] + arm_x,
+        one * position[1] + arm_y,
+        one * position[2] + arm_z,
+        -up,
+        reach - 0.3 * car.rest_length,
+    )
+    arm_x = arm_x - hits.distance * up[0]
+    arm_y = arm_y - hits.distance * up[1]
+    arm_z = arm_z - hits.distance * up[2]
+    friction = surface_friction_near(
+        terrain, grid, one * position[0] + arm_x, one * position[1] + arm_y, position, car.wheel_reach
+    )
+
+    # Ackermann: the axle lines of both front wheels meet on the rear axle's line.
+    tan_steer = tangent_of(steer)
+    span = car.wheelbase * tan_steer
+    offset = car.half_track * tan_steer
+    tangent = wp.vec4(span / (car.wheelbase - offset), span / (car.wheelbase + offset), 0.0, 0.0)
 
     throttle = wp.clamp(request * car.inv_throttle_accel, 0.0, 1.0)
     brake = wp.clamp(-request * car.inv_brake_accel, 0.0, 1.0)
     mean_spin = 0.5 * (spin[2] + spin[3])
     drive = 0.5 * throttle * wp.min(car.max_drive_torque, car.max_power / wp.max(mean_spin, 1.0))
-    tan_steer = wp.tan(steer)
+    cornering = wp.vec4(car.cornering_front, car.cornering_front, car.cornering_rear, car.cornering_rear)
 
-    for k in range(4):
-        side = float(1.0)
-        if k == 1 or k == 3:
-            side = float(-1.0)
-        end = float(1.0)
-        heading = forward
-        cornering = car.cornering_front
-        torque = float(0.0)
-        if k < 2:
-            # Ackermann: the axle lines of both front wheels meet on the rear axle's line.
-            tangent = car.wheelbase * tan_steer / (car.wheelbase - side * car.half_track * tan_steer)
-            heading = (forward + tangent * left) / wp.sqrt(1.0 + tangent * tangent)
-        else:
-            end = float(-1.0)
-            cornering = car.cornering_rear
-            torque = drive
-
-        arm = (end * car.half_wheelbase) * forward + (side * car.half_track) * left + car.anchor_height * up
-        reach = car.rest_length + car.radius
-        hit = cast_down(terrain, grid, position + arm, -up, reach - 0.3 * car.rest_length)
-        normal = facet_normal(hit.facet)
-        load = float(0.0)
-        friction = float(0.0)
-        compression = float(0.0)
-        speed_long = float(0.0)
-        speed_lat = float(0.0)
-        along = heading
-        across = left
-        arm = arm - hit.distance * up
-        if hit.distance <= reach and wp.dot(normal, up) >= MIN_NORMAL_ALIGNMENT:
-            point = position + arm
-            contact_velocity = velocity + wp.cross(omega, arm)
-            compression = reach - hit.distance
-            load = suspension_load(
-                compression, wp.dot(contact_velocity, normal), car.rest_length, car.stiffness, car.damping
-            )
-            friction = surface_friction(terrain, grid, point[0], point[1])
-            along = wp.normalize(heading - wp.dot(heading, normal) * normal)
-            across = wp.cross(normal, along)
-            speed_long = wp.dot(contact_velocity, along)
-            speed_lat = wp.dot(contact_velocity, across)
-
-        resist = brake * car.max_brake_torque + car.rolling_resistance * load * car.radius
-        wheel = wheel_update(
-            spin[k],
-            speed_long,
-            speed_lat,
-            torque,
-            resist,
-            car.grip * friction * load,
-            cornering,
-            car.longitudinal,
-            car.radius,
-            car.wheel_inertia,
-            dt,
-        )
-        if load > 0.0:
-            force = load * normal + wheel.force_long * along + wheel.force_lat * across
-            out.force += force
-            out.torque += wp.cross(arm, force)
-        out.spin[k] = wheel.spin
-        out.load[k] = load
-        out.friction[k] = friction
-        out.compression[k] = compression
+    contact = wheel_contacts(
+        hits.distance, hits.slope_x, hits.slope_y, arm_x, arm_y, arm_z, tangent, rotation, velocity, omega, reach
+    )
+    out.compression = contact[0]
+    loads = suspension_loads(out.compression, contact[1], car.rest_length, car.stiffness, car.damping)
+    out.load = loads[0]
+    out.friction = wheel_friction(friction, out.compression)[0]
+    limit = car.grip * wp.cw_mul(out.friction, out.load)
+    resist = one * (brake * car.max_brake_torque) + (car.rolling_resistance * car.radius) * out.load
+    wheels = update_wheels(
+        spin,
+        contact[2],
+        contact[3],
+        wp.vec4(0.0, 0.0, drive, drive),
+        resist,
+        limit,
+        cornering,
+        car.longitudinal,
+        car.radius,
+        car.wheel_inertia,
+        dt,
+    )
+    out.spin = wheels[2]
+    wrench = wheel_wrenches(contact, out.load, wheels[0], wheels[1], arm_x, arm_y, arm_z)
+    out.force = wp.vec3(lane_sum(wrench[0]), lane_sum(wrench[1]), lane_sum(wrench[2]))
+    out.torque = wp.vec3(lane_sum(wrench[3]), lane_sum(wrench[4]), lane_sum(wrench[5]))
     return out
 
 

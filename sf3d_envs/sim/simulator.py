@@ -13,7 +13,7 @@ from .._warp import get_device
 from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads
 from ..terrain.bank import TerrainBank
 from . import SOLVERS
-from .kernels_step import place_vehicles
+from .kernels_place import place_vehicles
 from .solver import CONTROL_HZ, SUBSTEPS, SolverVehicle
 from .vehicle import VehicleParams
 

@@ -12,7 +12,8 @@ from newton.solvers import SolverBase
 from ..launches import LaunchList, Shards
 from ..terrain.kernels import Terrain
 from .kernels_contact import Contact, ContactArrays
-from .kernels_step import advance_vehicles, advance_worlds, finish_control_steps, resolve_contacts
+from .kernels_fused import advance_worlds
+from .kernels_split import advance_vehicles, finish_control_steps, resolve_contacts
 from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleData, VehicleParams, vehicle_data
 

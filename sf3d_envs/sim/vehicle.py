@@ -10,6 +10,8 @@ import warp as wp
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 GRAVITY = 9.81
+MAX_STEER = 1.4
+"""Largest steering angle [rad]: the wheels' tangents stay finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ class VehicleParams:
         tire_cornering_stiffness_rear: Lateral force per slip angle of a rear wheel [N/rad].
         tire_longitudinal_stiffness: Longitudinal force per slip speed of a wheel [N·s/m].
         grip: Vehicle factor on the surface friction coefficient (μ_vehicle) [-].
-        max_steer: Largest steering angle at standstill [rad].
+        max_steer: Largest steering angle at standstill, at most 1.4 [rad].
         steer_rate: Largest rate of the steering angle [rad/s].
         steer_speed_scale: Speed at which the steering authority is halved [m/s].
         drag: Aerodynamic drag ½ρC_dA [N·s²/m²].
@@ -105,6 +107,8 @@ class VehicleParams:
                 if item < 0.0 or (item == 0.0 and field.name not in may_be_zero):
                     allowed = ">= 0" if field.name in may_be_zero else "> 0"
                     raise ValueError(f"{field.name} must be {allowed}, got {value!r}")
+        if self.max_steer > MAX_STEER:
+            raise ValueError(f"max_steer must be at most {MAX_STEER} rad, got {self.max_steer!r}")
         if self.rest_compression >= self.suspension_rest_length:
             raise ValueError(
                 f"suspension_stiffness {self.suspension_stiffness!r} N/m cannot carry mass {self.mass!r} kg: the legs "
@@ -187,6 +191,7 @@ class VehicleData:
     chassis_friction: float
     rest_height: float
     bounding_radius: float
+    wheel_reach: float
 
 
 def vehicle_data(params: VehicleParams) -> VehicleData:
@@ -216,4 +221,7 @@ def vehicle_data(params: VehicleParams) -> VehicleData:
     data.chassis_friction = params.chassis_friction
     data.rest_height = params.rest_height
     data.bounding_radius = 0.5 * math.sqrt(params.length**2 + params.width**2 + params.height**2)
+    # No contact point of a wheel on the road is farther from the centre; a ray that misses reads no friction.
+    leg = abs(params.anchor_height) + params.suspension_rest_length + params.wheel_radius
+    data.wheel_reach = 1.01 * math.hypot(0.5 * params.wheelbase, 0.5 * params.track, leg)
     return data

@@ -78,6 +78,8 @@ def _upload_patch(patch) -> FrictionPatch:
         data.kind = PATCH_RECTANGLE
         data.half_length, data.half_width = 0.5 * patch.length, 0.5 * patch.width
         data.cos_yaw, data.sin_yaw = float(np.cos(patch.yaw)), float(np.sin(patch.yaw))
+    # Half a percent more than needed, far above float32 rounding.
+    data.bound = 1.005 * math.hypot(data.half_length, data.half_width)
     return data
 
 

@@ -32,7 +32,10 @@ class TerrainGrid:
 
 @wp.struct
 class FrictionPatch:
-    """One patch of constant friction: a disc (radius in ``half_length``) or a rotated rectangle."""
+    """One patch of constant friction: a disc (radius in ``half_length``) or a rotated rectangle.
+
+    ``bound`` is the radius of a circle about its centre that holds it.
+    """
 
     kind: int
     x: float
@@ -41,6 +44,7 @@ class FrictionPatch:
     half_width: float
     cos_yaw: float
     sin_yaw: float
+    bound: float
     friction: float
 
 
@@ -60,7 +64,11 @@ class Terrain:
 
 @wp.func
 def terrain_facet(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> wp.vec4:
-    """Plane of the facet under (x, y): (height at (x, y) [m], dh/dx, dh/dy, 0)."""
+    """Plane of the facet under (x, y): (height at (x, y) [m], dh/dx, dh/dy, margin).
+
+    The margin says how far one may move and stay on this facet: while |Δx|/dx + |Δy|/dy is smaller. Negative beyond the
+    extents.
+    """
     u = (x - grid.x0) * grid.inv_dx
     v = (y - grid.y0) * grid.inv_dy
     i = wp.clamp(int(wp.floor(u)), 0, grid.nx - 2)
@@ -70,17 +78,12 @@ def terrain_facet(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> wp
     base = grid.offset + i * grid.ny + j
     h00 = terrain.heights[base]
     h11 = terrain.heights[base + grid.ny + 1]
-    step_x = float(0.0)
-    step_y = float(0.0)
-    if fx >= fy:
-        h10 = terrain.heights[base + grid.ny]
-        step_x = h10 - h00
-        step_y = h11 - h10
-    else:
-        h01 = terrain.heights[base + 1]
-        step_x = h11 - h01
-        step_y = h01 - h00
-    return wp.vec4(h00 + fx * step_x + fy * step_y, step_x * grid.inv_dx, step_y * grid.inv_dy, 0.0)
+    lower = fx >= fy
+    corner = terrain.heights[base + wp.where(lower, grid.ny, 1)]
+    step_x = wp.where(lower, corner - h00, h11 - corner)
+    step_y = wp.where(lower, h11 - corner, corner - h00)
+    margin = wp.min(wp.abs(fx - fy), wp.min(wp.min(fx, fy), 1.0 - wp.max(fx, fy)))
+    return wp.vec4(h00 + fx * step_x + fy * step_y, step_x * grid.inv_dx, step_y * grid.inv_dy, margin)
 
 
 @wp.func
@@ -98,21 +101,42 @@ def facet_normal(facet: wp.vec4) -> wp.vec3:
 
 
 @wp.func
+def inside_patch(patch: FrictionPatch, x: float, y: float) -> bool:
+    """Whether a patch holds (x, y), its edge included."""
+    dx = x - patch.x
+    dy = y - patch.y
+    if patch.kind == PATCH_DISC:
+        return dx * dx + dy * dy <= patch.half_length * patch.half_length
+    along = dx * patch.cos_yaw + dy * patch.sin_yaw
+    across = dy * patch.cos_yaw - dx * patch.sin_yaw
+    return wp.abs(along) <= patch.half_length and wp.abs(across) <= patch.half_width
+
+
+@wp.func
 def surface_friction(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> float:
     """Surface friction coefficient at (x, y): the last patch that holds the point, else the base value."""
     friction = grid.base_friction
     for k in range(grid.patch_begin, grid.patch_end):
+        if inside_patch(terrain.patches[k], x, y):
+            friction = terrain.patches[k].friction
+    return friction
+
+
+@wp.func
+def surface_friction_near(
+    terrain: Terrain, grid: TerrainGrid, x: wp.vec4, y: wp.vec4, centre: wp.vec3, reach: float
+) -> wp.vec4:
+    """:func:`surface_friction` at four points within ``reach`` of a centre; a patch out of reach is passed over."""
+    friction = wp.vec4(grid.base_friction)
+    for k in range(grid.patch_begin, grid.patch_end):
         patch = terrain.patches[k]
-        dx = x - patch.x
-        dy = y - patch.y
-        if patch.kind == PATCH_DISC:
-            if dx * dx + dy * dy <= patch.half_length * patch.half_length:
-                friction = patch.friction
-        else:
-            along = dx * patch.cos_yaw + dy * patch.sin_yaw
-            across = dy * patch.cos_yaw - dx * patch.sin_yaw
-            if wp.abs(along) <= patch.half_length and wp.abs(across) <= patch.half_width:
-                friction = patch.friction
+        dx = centre[0] - patch.x
+        dy = centre[1] - patch.y
+        clear = patch.bound + reach
+        if dx * dx + dy * dy <= clear * clear:
+            for i in range(4):
+                if inside_patch(patch, x[i], y[i]):
+                    friction[i] = patch.friction
     return friction
 
 

@@ -5,7 +5,8 @@ import pytest
 import warp as wp
 from reference.wheel64 import WheelCase, bisect_spin, lateral_demand, random_cases, solve_wheel
 
-from sf3d_envs.sim.kernels_wheel import wheel_update
+from sf3d_envs.sim.kernels_wheel import UPDATE_WHEELS, Rows3, update_wheels
+from sf3d_envs.sim.lanes import lane_code
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
@@ -13,44 +14,87 @@ COUNT = 20_000
 FIELDS = ("spin", "speed_long", "speed_lat", "drive_torque", "brake_torque", "friction_limit", "cornering_stiffness")
 
 
-@wp.kernel
-def update_wheels(
-    spin: wp.array(dtype=float),
-    speed_long: wp.array(dtype=float),
-    speed_lat: wp.array(dtype=float),
-    drive_torque: wp.array(dtype=float),
-    brake_torque: wp.array(dtype=float),
-    friction_limit: wp.array(dtype=float),
-    cornering: wp.array(dtype=float),
+@wp.func_native(lane_code(UPDATE_WHEELS, rows=3, scalar=True))
+def update_wheels_lane_by_lane(
+    spin: wp.vec4,
+    speed_long: wp.vec4,
+    speed_lat: wp.vec4,
+    drive_torque: wp.vec4,
+    resist_torque: wp.vec4,
+    limit: wp.vec4,
+    cornering: wp.vec4,
     longitudinal: float,
     radius: float,
     inertia: float,
     dt: float,
-    out: wp.array(dtype=wp.vec3),
+) -> Rows3: ...
+
+
+@wp.kernel
+def solve_wheels(
+    spin: wp.array(dtype=wp.vec4),
+    speed_long: wp.array(dtype=wp.vec4),
+    speed_lat: wp.array(dtype=wp.vec4),
+    drive: wp.array(dtype=wp.vec4),
+    brake: wp.array(dtype=wp.vec4),
+    limit: wp.array(dtype=wp.vec4),
+    cornering: wp.array(dtype=wp.vec4),
+    longitudinal: float,
+    radius: float,
+    inertia: float,
+    dt: float,
+    lane_by_lane: bool,
+    out: wp.array2d(dtype=wp.vec4),
 ):
+    """Four independent cases per thread, one in each lane."""
     i = wp.tid()
-    result = wheel_update(
-        spin[i],
-        speed_long[i],
-        speed_lat[i],
-        drive_torque[i],
-        brake_torque[i],
-        friction_limit[i],
-        cornering[i],
-        longitudinal,
-        radius,
-        inertia,
-        dt,
-    )
-    out[i] = wp.vec3(result.spin, result.force_long, result.force_lat)
+    result = Rows3()
+    if lane_by_lane:
+        result = update_wheels_lane_by_lane(
+            spin[i],
+            speed_long[i],
+            speed_lat[i],
+            drive[i],
+            brake[i],
+            limit[i],
+            cornering[i],
+            longitudinal,
+            radius,
+            inertia,
+            dt,
+        )
+    else:
+        result = update_wheels(
+            spin[i],
+            speed_long[i],
+            speed_lat[i],
+            drive[i],
+            brake[i],
+            limit[i],
+            cornering[i],
+            longitudinal,
+            radius,
+            inertia,
+            dt,
+        )
+    for row in range(3):
+        out[row, i] = result[row]
+
+
+def launch(case: WheelCase, *, lane_by_lane: bool = False) -> np.ndarray:
+    """F_x [N], F_y [N] and spin [rad/s] of every case, float32 [3, N]."""
+    arrays = [
+        wp.array(getattr(case, name).astype(np.float32).reshape(-1, 4), dtype=wp.vec4, device="cpu") for name in FIELDS
+    ]
+    out = wp.zeros((3, len(case.spin) // 4), dtype=wp.vec4, device="cpu")
+    scalars = [case.longitudinal_stiffness, case.radius, case.inertia, case.dt]
+    wp.launch(solve_wheels, dim=out.shape[1], inputs=[*arrays, *scalars, lane_by_lane, out], device="cpu")
+    return out.numpy().reshape(3, -1)
 
 
 def solve_warp(case: WheelCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    arrays = [wp.array(getattr(case, name).astype(np.float32), dtype=float, device="cpu") for name in FIELDS]
-    out = wp.zeros(len(case.spin), dtype=wp.vec3, device="cpu")
-    scalars = [case.longitudinal_stiffness, case.radius, case.inertia, case.dt]
-    wp.launch(update_wheels, dim=len(case.spin), inputs=[*arrays, *scalars, out], device="cpu")
-    return tuple(out.numpy().astype(np.float64).T)
+    force_long, force_lat, spin = launch(case).astype(np.float64)
+    return spin, force_long, force_lat
 
 
 @pytest.fixture(scope="module", params=[(1.0, 2.0), (30.0, 5.0)], ids=["driving", "sliding"])
@@ -72,6 +116,16 @@ def test_spin_matches_bisection(case: WheelCase, solve) -> None:
     error = np.abs(spin - bisect_spin(case))
     assert error.max() <= 1.5e-4
     assert np.quantile(error, 0.995) <= 4e-5
+
+
+def test_vector_and_lane_by_lane_forms_give_the_same_bits(case: WheelCase) -> None:
+    assert launch(case).tobytes() == launch(case, lane_by_lane=True).tobytes()
+
+
+def test_a_wheel_does_not_depend_on_the_other_lanes(case: WheelCase) -> None:
+    """Rotating the lanes rotates the results: the saturated solve of one lane leaves the others alone."""
+    turned = WheelCase(**{name: np.roll(getattr(case, name), 1) for name in FIELDS})
+    assert np.roll(launch(case), 1, axis=1).tobytes() == launch(turned).tobytes()
 
 
 def test_spin_matches_the_reference(case: WheelCase) -> None:
