@@ -46,10 +46,10 @@ class Randomizer:
             self._params = sim.arrays.params
             self._base = wp.clone(self._params[: self._params.shape[0] // worlds])
         else:
-            self._params = self._base = wp.empty(0, dtype=VehicleData, device=device)
+            self._params = self._base = wp.zeros(0, dtype=VehicleData, device=device)  # pyright: ignore[reportArgumentType]
         longest = 0 if config.action_delay is None else int(config.action_delay[1])
         self._delays = longest > 0
-        self._cleared = wp.empty((0, 0), dtype=wp.vec2, device=device)
+        self._cleared = wp.zeros((0, 0), dtype=wp.vec2, device=device)
         self.requested = sim.command
         if self._delays:
             shape = (worlds, sim.num_vehicles)

@@ -79,7 +79,7 @@ def test_braking_distance_follows_the_grip(factor):
 
 
 def rear_slip_angles(factor):
-    """Measured and expected slip angle of the rear axle [rad] in a steady turn, of vehicles without an event."""
+    """Measured and expected slip angle of the rear axle [rad] in a steady turn, of faster vehicles without an event."""
     env = make(cornering_stiffness=(factor, factor))
     env.reset(options={"scenario_seed": 100001})
     hold(env, 0.0, 0.15, 60)
@@ -88,7 +88,8 @@ def rear_slip_angles(factor):
         hold(env, 0.0, 0.15, 1)
         samples.append(state(env)[1])
     forward, left, rate = np.moveaxis(np.mean(samples, axis=0), -1, 0)
-    alive = env.task_numpy()["event"] == 0
+    # Slower cars turn with slip angles of a quarter degree and less, where the turn's unsteadiness shows.
+    alive = (env.task_numpy()["event"] == 0) & (forward > 4.5)
     env.close()
     slip = -(left - 0.5 * CAR.wheelbase * rate) / forward
     expected = 0.5 * CAR.mass * forward * rate / (2 * factor * CAR.tire_cornering_stiffness_rear)
@@ -104,7 +105,7 @@ def test_cornering_stiffness_sets_the_slip_angles():
     alive = a & b
     assert alive.sum() >= 12
     change = (expected_soft - expected_stiff)[alive]
-    assert change.min() > 0.003
+    assert change.min() > 0.005
     # The turn is not quite steady: the cars coast and lose some speed.
     assert (soft - stiff)[alive] == pytest.approx(change, rel=0.04)
 
