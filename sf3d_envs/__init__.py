@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .envs.contract import check_vector_env
     from .envs.gym_env import LaneClosureEnv
     from .envs.parallel_env import LaneClosureParallelEnv
+    from .envs.randomization import DomainRandomization
     from .envs.torch_env import TorchEnv
     from .envs.vector_env import LaneClosureVectorEnv
     from .evaluation import evaluate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "Condition": ".registry",
+    "DomainRandomization": ".envs.randomization",
     "EnvConfig": ".envs.config",
     "Event": ".task.events",
     "LaneClosureEnv": ".envs.gym_env",
@@ -50,6 +52,7 @@ _LAZY = {
 
 __all__ = [
     "Condition",
+    "DomainRandomization",
     "EnvConfig",
     "Event",
     "LaneClosureEnv",

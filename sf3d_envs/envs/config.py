@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..launches import MAX_WORLDS, check_threads
+from ..observation.spec import ObservationSpec
 from ..registry import Condition, load_condition, load_vehicle
 from ..sim.solver import CONTROL_HZ
 from ..sim.vehicle import VehicleParams
 from ..task.reward import RewardConfig
 from ..task.termination import MAX_HORIZON_S, RULES, TaskConfig
+from .randomization import DomainRandomization
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +49,9 @@ class EnvConfig:
         vehicle: A vehicle (registry name, TOML path or :class:`~sf3d_envs.sim.vehicle.VehicleParams`) for all, or
             one per vehicle; None = the benchmark car.
         resample_variant: Draw each episode's road anew from those of ``condition``.
+        randomization: What else varies from world to world, a
+            :class:`~sf3d_envs.envs.randomization.DomainRandomization` or a dict of its fields; None = nothing. Only
+            under the training rules: the scoring rules measure the vehicles as they are given.
         solver: "vehicle".
         device: "cpu" or "cuda:N".
         threads: CPU threads; None = all usable cores.
@@ -71,6 +76,7 @@ class EnvConfig:
     termination_fn: Callable[..., torch.Tensor] | None = None
     vehicle: str | VehicleParams | Sequence[str | VehicleParams] | None = None
     resample_variant: bool = False
+    randomization: DomainRandomization | Mapping[str, Any] | None = None
     solver: str = "vehicle"
     device: str = "cpu"
     threads: int | None = None
@@ -122,11 +128,34 @@ class EnvConfig:
         for name in ("reward_fn", "termination_fn"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise TypeError(f"{name} must be callable or None, got {getattr(self, name)!r}")
+        self._check_randomization()
+
+    def _check_randomization(self) -> None:
+        given = self.randomization
+        if given is None:
+            return
+        if isinstance(given, Mapping):
+            given = DomainRandomization.from_dict(given)
+            object.__setattr__(self, "randomization", given)
+        if not isinstance(given, DomainRandomization):
+            raise TypeError(f"randomization must be a DomainRandomization, a dict of its fields or None, got {given!r}")
+        if self.rules != "training":
+            raise ValueError(
+                f"randomization needs rules='training', got rules={self.rules!r}: the scoring rules measure the "
+                "vehicles as they are given; leave randomization out"
+            )
+        given.deviations(ObservationSpec(self.preview))
 
     @property
     def steps_per_decision(self) -> int:
         """Control steps of a decision."""
         return CONTROL_HZ // self.decision_hz
+
+    @property
+    def active_randomization(self) -> DomainRandomization | None:
+        """What varies from world to world; None if nothing does."""
+        given = self.randomization
+        return given if isinstance(given, DomainRandomization) and given.varies else None
 
     @property
     def task(self) -> TaskConfig:

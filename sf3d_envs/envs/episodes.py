@@ -16,6 +16,7 @@ from ..scenario.route import RouteTable
 from ..sim.simulator import Simulator
 from ..task.kernels import TaskState, reset_task
 from .kernels import EpisodeArrays, RowArrays, begin_episodes, place_scenario, select_done
+from .randomizer import Randomizer
 
 
 class Episodes:
@@ -30,6 +31,7 @@ class Episodes:
         task: Task state, cleared with a world.
         rows: Row state, restarted with a world.
         resample_variant: Whether each episode draws its road.
+        randomizer: Draws each episode's vehicle parameters and delay; None = nothing is randomized.
 
     Attributes:
         scenario: Scenario memory of the worlds.
@@ -38,8 +40,17 @@ class Episodes:
         mask: Worlds of the last reset, bool [W].
     """
 
-    def __init__(self, sim: Simulator, routes: RouteTable, task: TaskState, rows: RowArrays, *, resample_variant: bool):
-        self._sim = sim
+    def __init__(
+        self,
+        sim: Simulator,
+        routes: RouteTable,
+        task: TaskState,
+        rows: RowArrays,
+        *,
+        resample_variant: bool,
+        randomizer: Randomizer | None = None,
+    ):
+        self._sim, self._randomizer = sim, randomizer
         self._routes, self._task, self._rows = routes, task, rows
         self._resample = int(resample_variant)
         worlds, device = sim.num_worlds, sim.device
@@ -71,6 +82,8 @@ class Episodes:
             [self.mask, self.arrays, self._rows, sim.terrain, sim.stepping, self._resample, int(hold)],
         )
         launches.add(sample_scenarios, [self.arrays.seed, self.mask, self.scenario.arrays])
+        if self._randomizer is not None:
+            self._randomizer.record_draw(launches, self.mask, self.arrays.seed)
         launches.add(
             place_scenario,
             [self.mask, self.scenario.arrays, sim.terrain, sim.arrays],

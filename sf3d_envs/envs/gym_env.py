@@ -79,14 +79,16 @@ class LaneClosureEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
     ## Infos
 
     ``event`` (first event: 0 none, 1 fault, 2 collision, 3 off-road, 4 incursion), ``passage``, ``active``,
-    ``episode_start``, ``scenario_seed``, ``reward_terms/<name>``.
+    ``episode_start``, ``scenario_seed``, ``reward_terms/<name>``; with ``randomization=`` the drawn values, as
+    ``randomization/<name>``.
 
     ## Arguments
 
     Keyword arguments are fields of :class:`~sf3d_envs.envs.config.EnvConfig`; most used: ``condition``, ``ego``
     (0-11; 0-4 start in the closing lane), ``traffic`` (agent name or object), ``preview``, ``decision_hz`` (10),
-    ``horizon_s``, ``rules``, ``vehicle``, ``solver``, ``device``, ``render_mode`` (None, "rgb_array", "human"),
-    ``render_view``.
+    ``horizon_s``, ``rules``, ``vehicle``, ``randomization``
+    (:class:`~sf3d_envs.envs.randomization.DomainRandomization` or a dict of its fields), ``solver``, ``device``,
+    ``render_mode`` (None, "rgb_array", "human"), ``render_view``.
 
     ## Changelog
 

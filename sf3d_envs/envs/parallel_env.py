@@ -176,7 +176,7 @@ class LaneClosureParallelEnv(ParallelEnv[str, np.ndarray, np.ndarray], EzPickle)
         )
 
     def state(self) -> np.ndarray:
-        """Observations of all vehicles, one after the other, float32 [12 D].
+        """Observations of all vehicles, one after the other and without noise, float32 [12 D].
 
         Raises:
             ClosedEnvironmentError: After :meth:`close`.

@@ -130,7 +130,11 @@ def row_info(infos: Mapping[str, Any], row: int) -> dict[str, Any]:
 
     The scenario seed is a NumPy scalar: Gymnasium's Sync- and AsyncVectorEnv put a Python int into an int64 array.
     """
-    info = {name: value[0, row].item() for name, value in infos.items() if name != "scenario_seed"}
+    info = {
+        name: (value[0] if value.ndim == 1 else value[0, row]).item()
+        for name, value in infos.items()
+        if name != "scenario_seed"
+    }
     info["scenario_seed"] = np.uint64(infos["scenario_seed"][0].item())
     return info
 

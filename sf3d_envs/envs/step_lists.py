@@ -17,6 +17,7 @@ from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
 from .episodes import Episodes
 from .kernels import RowArrays
+from .randomizer import Randomizer
 
 REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
 """Limits of an action: requested acceleration [m/s²] and normalized steering."""
@@ -79,6 +80,7 @@ def record_steps(
     buffers: StepBuffers,
     *,
     traffic_hz: int,
+    randomizer: Randomizer | None = None,
 ) -> StepLists:
     """Record every launch list of an environment."""
     training = int(config.rules == "training")
@@ -90,7 +92,7 @@ def record_steps(
         episodes.record(begin, done_worlds=True, hold=True)
     low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)
     begin.add(kernels.take_actions, [buffers.action, rows, low, high, buffers.request])
-    begin.add(begin_decision, [buffers.request, sim.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
+    begin.add(begin_decision, [buffers.request, view.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
 
     unrewarded = LaunchList(sim.shards)
     unrewarded.add(
@@ -107,9 +109,11 @@ def record_steps(
             max(car.brake_accel_scale for car in sim.vehicles),
             low,
             high,
-            sim.command,
+            view.command,
         ],
     )
+    if randomizer is not None:
+        randomizer.record_delay(unrewarded, rows, task, training)
     sim.record_step(unrewarded)
     routes = view.routes
     unrewarded.add(
@@ -158,11 +162,16 @@ def record_steps(
     replace_reward = LaunchList(sim.shards)
     replace_reward.add(kernels.replace_rewards, [rows, buffers.user_reward])
 
+    def record_observation(launches: LaunchList) -> None:
+        observer.record(launches)
+        if randomizer is not None:
+            randomizer.record_noise(launches, rows, task, episodes.seed, observer.obs)
+
     observe_masked = LaunchList(sim.shards)
     observe_masked.add(kernels.keep_running_rows, [episodes.mask, rows])
-    observer.record(observe_masked)
+    record_observation(observe_masked)
     observe_and_reset = LaunchList(sim.shards)
-    observer.record(observe_and_reset)
+    record_observation(observe_and_reset)
     if config.autoreset_mode == "SameStep" and training:
         observe_and_reset.add(
             kernels.copy_final,

@@ -23,6 +23,8 @@ from ..terrain.lane_closure import lane_closure_terrain
 from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
 from .episodes import Episodes
+from .outputs import output_tensors, world_mask
+from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
 from .traffic import load_traffic
@@ -50,7 +52,8 @@ class TorchEnv:
 
     Infos (tensors [W, R] unless noted): ``event`` int8 (first event: 0 none, 1 fault, 2 collision, 3 off-road,
     4 incursion), ``passage`` bool (has validly passed the counting line), ``active`` bool, ``episode_start`` bool,
-    ``scenario_seed`` uint64 [W], ``reward_terms/<name>`` float for progress, passage, event, route, comfort.
+    ``scenario_seed`` uint64 [W], ``reward_terms/<name>`` float for progress, passage, event, route, comfort; with
+    ``randomization=`` also ``randomization/<name>`` [W], the drawn values of its fields.
 
     Args:
         num_worlds: Worlds W.
@@ -80,6 +83,7 @@ class TorchEnv:
         traffic = load_traffic(config.traffic)
         self._traffic = None if config.control == "all" else traffic
         load_kernels(self._device)
+        randomization = config.active_randomization
 
         distinct = list(dict.fromkeys(conditions))
         variants = [lane_closure_terrain(condition) for condition in distinct]
@@ -92,6 +96,7 @@ class TorchEnv:
             device=self._device,
             threads=config.threads,
             solver=config.solver,
+            params_per_world=randomization is not None and randomization.varies_vehicles,
         )
         self.num_worlds, self.num_rows = config.num_worlds, len(controlled)
         self.observation_spec = ObservationSpec(config.preview)
@@ -99,8 +104,14 @@ class TorchEnv:
         self.routes = RouteTable(device=self._device)
         self.task = task_state(self.num_worlds, NUM_VEHICLES, self._device)
         self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._device)
+        self._randomizer = None if randomization is None else Randomizer(randomization, self.sim, self.observation_spec)
         self._episodes = Episodes(
-            self.sim, self.routes, self.task, self._rows, resample_variant=config.resample_variant
+            self.sim,
+            self.routes,
+            self.task,
+            self._rows,
+            resample_variant=config.resample_variant,
+            randomizer=self._randomizer,
         )
         self.view = self._build_view()
         self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
@@ -115,8 +126,9 @@ class TorchEnv:
             self._observer,
             self._buffers,
             traffic_hz=CONTROL_HZ if self._traffic is None else self._traffic.decision_hz,
+            randomizer=self._randomizer,
         )
-        self._tensors = self._output_tensors()
+        self._tensors = output_tensors(self._rows, self._episodes, self.sim, self._observer, self._buffers)
         self._state = "new"
         self._renderer: Any = None
         if self._traffic is not None:
@@ -135,7 +147,7 @@ class TorchEnv:
             wheel_spin=sim.wheel_spin,
             steer_angle=sim.steer_angle,
             forward_accel=sim.forward_accel,
-            command=sim.command,
+            command=sim.command if self._randomizer is None else self._randomizer.requested,
             valid=self.task.valid,
             stepping=sim.stepping,
             step=self.task.step,
@@ -148,25 +160,6 @@ class TorchEnv:
             terrain=sim.terrain,
             desired_speed=DESIRED_SPEED,
         )
-
-    def _output_tensors(self) -> dict[str, torch.Tensor]:
-        rows = self._rows
-        tensors = {
-            name: wp.to_torch(getattr(rows, name))
-            for name in ("reward", "terminated", "truncated", "active", "event", "passage", "episode_start", "ended")
-        }
-        tensors["final_event"] = wp.to_torch(rows.final_event)
-        tensors["final_passage"] = wp.to_torch(rows.final_passage)
-        tensors["final_scenario_seed"] = wp.to_torch(rows.final_seed)
-        tensors["user_terminated"] = wp.to_torch(rows.user_terminated)
-        tensors["terms"] = wp.to_torch(rows.terms)
-        tensors["obs"] = self._observer.tensor
-        tensors["final_obs"] = wp.to_torch(self._buffers.final_obs)
-        tensors["seed"] = wp.to_torch(self._episodes.seed)
-        tensors["mask"] = wp.to_torch(self._episodes.mask)
-        tensors["stepping"] = wp.to_torch(self.sim.stepping)
-        tensors["user_reward"] = wp.to_torch(self._buffers.user_reward)
-        return tensors
 
     # ------------------------------------------------------------------ stepping
 
@@ -197,7 +190,7 @@ class TorchEnv:
             raise ValueError(f"unknown reset option {unknown[0]!r}; known: 'scenario_seed', 'reset_mask'")
         mask = None
         if options.get("reset_mask") is not None:
-            mask = self._world_mask(options["reset_mask"])
+            mask = world_mask(options["reset_mask"], self.num_worlds, self.num_rows)
             if self._state == "new" and not mask.all():
                 raise ValueError("reset_mask must select every world at the first reset")
         self._episodes.reset(seed, options.get("scenario_seed"), mask)
@@ -312,14 +305,23 @@ class TorchEnv:
         infos["scenario_seed"] = t["seed"]
         for name, value in self._vehicle_terms().items():
             infos[f"reward_terms/{name}"] = value
+        for name, value in self.randomization.items():
+            infos[f"randomization/{name}"] = value
         if stepped and self.config.autoreset_mode == "SameStep":
             mask = t["ended"] & t["mask"].unsqueeze(-1)
             infos["final_obs"], infos["_final_obs"] = t["final_obs"], mask
             infos["final_info"] = {name: t[f"final_{name}"] for name in ("event", "passage", "scenario_seed")}
             infos["_final_info"] = mask
+            for name, value in () if self._randomizer is None else self._randomizer.last_values.items():
+                infos["final_info"][f"randomization/{name}"] = value
         return infos
 
     # ------------------------------------------------------------------ the rest
+
+    @property
+    def randomization(self) -> dict[str, torch.Tensor]:
+        """Drawn values of the running episodes by field name, tensors [W] overwritten at resets; empty when off."""
+        return {} if self._randomizer is None else self._randomizer.values
 
     def all_done(self) -> bool:
         """Whether every world has ended and none will step again without a reset (synchronizes with the device)."""
@@ -377,18 +379,3 @@ class TorchEnv:
     def _require_open(self, call: str) -> None:
         if self._state == "closed":
             raise RuntimeError(f"{call} on a closed environment; make a new one")
-
-    def _world_mask(self, mask: Any) -> np.ndarray:
-        array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
-        if array.dtype != np.bool_:
-            raise TypeError(f"reset_mask must be bool, got {array.dtype}")
-        worlds, rows = self.num_worlds, self.num_rows
-        if array.shape in ((worlds * rows,), (worlds, rows)):
-            by_world = array.reshape(worlds, rows)
-            mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
-            if mixed.size:
-                raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
-            return np.asarray(by_world.all(axis=1))
-        if array.shape != (worlds,):
-            raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
-        return array

@@ -52,6 +52,7 @@ class Simulator:
         threads: CPU threads; None = all usable cores.
         solver: "vehicle".
         fused: Launch shape, None = by device (see :class:`SolverVehicle`).
+        params_per_world: Whether each world has vehicle parameters of its own (see :class:`SolverVehicle`).
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -70,6 +71,7 @@ class Simulator:
         threads: int | None = None,
         solver: str = "vehicle",
         fused: bool | None = None,
+        params_per_world: bool = False,
     ):
         self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
@@ -90,7 +92,12 @@ class Simulator:
         self.model = _build_model(self.num_worlds, self.vehicles, self.device)
         self.state = self.model.state()
         self.solver = SolverVehicle(
-            self.model, vehicles=self.vehicles, terrain=self.terrain, shards=self.shards, fused=fused
+            self.model,
+            vehicles=self.vehicles,
+            terrain=self.terrain,
+            shards=self.shards,
+            fused=fused,
+            params_per_world=params_per_world,
         )
         self.arrays = self.solver.bind(self.state)
         self.body_q: wp.array = self.arrays.body_q

@@ -35,6 +35,8 @@ class SolverVehicle(SolverBase):
         shards: Split of the worlds over threads.
         fused: Launch shape: True = a thread per world over all substeps, False = a thread per vehicle for forces. None
             picks by device. Results are bitwise equal.
+        params_per_world: Whether each world has parameter rows of its own: ``arrays.params`` holds the K distinct
+            vehicles once per world, world-major, instead of once for all.
 
     Raises:
         ValueError: If the model's body count does not fit.
@@ -48,6 +50,7 @@ class SolverVehicle(SolverBase):
         terrain: Terrain,
         shards: Shards,
         fused: bool | None = None,
+        params_per_world: bool = False,
     ):
         super().__init__(model)
         self.num_vehicles = len(vehicles)
@@ -80,7 +83,11 @@ class SolverVehicle(SolverBase):
         arrays.previous_q = wp.zeros(shape, dtype=wp.transform, device=device)
         arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
         index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
-        arrays.params_index = wp.array(np.tile(index, (self.num_worlds, 1)), dtype=int, device=device)
+        index = np.tile(index, (self.num_worlds, 1))
+        if params_per_world:
+            arrays.params = wp.array(np.tile(arrays.params.numpy(), self.num_worlds), dtype=VehicleData, device=device)
+            index += len(kinds) * np.arange(self.num_worlds, dtype=np.int32)[:, None]
+        arrays.params_index = wp.array(index, dtype=int, device=device)
         self.arrays = arrays
 
         # Boxes of similar size can touch at most a handful of neighbours at once.
