@@ -9,8 +9,8 @@ import warp as wp
 from ..launches import LaunchList
 from ..observation.view import Observer, WorldView
 from ..scenario.kernels import project_to_routes
+from ..sim.dynamics import CONTROL_HZ
 from ..sim.simulator import Simulator
-from ..sim.solver import CONTROL_HZ
 from ..task.kernels import TaskState, freeze_finished, task_rules, update_events
 from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
 from . import kernels
