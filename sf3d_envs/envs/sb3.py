@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -69,6 +69,17 @@ class LaneClosureVecEnv(VecEnv):
         self._stagger = stagger
         self._decisions = 0
         self._cut_at = np.zeros(num_worlds, dtype=int)
+
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be pickled or copied: the simulator holds device memory and threads.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "a live LaneClosureVecEnv can't be pickled or copied: make a new one with the same arguments; PPO.save and "
+            "VecNormalize.save leave the environment out by themselves"
+        )
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         """Seed the next reset: the rows of world i get ``seed + i``; None draws one from NumPy's global generator."""

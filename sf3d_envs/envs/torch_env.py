@@ -12,6 +12,7 @@ import warp as wp
 
 from .._warp import get_device, load_kernels
 from ..launches import LaunchList
+from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
 from ..observation.view import Observer, WorldView
 from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
@@ -28,7 +29,7 @@ from .step_lists import StepBuffers, record_steps
 from .traffic import load_traffic
 
 
-class TorchEnv:
+class TorchEnv(DeviceOwner):
     """W worlds of twelve physical vehicles before a lane closure, stepped together.
 
     Everything is a torch tensor on the simulator's device. The tensors that :meth:`reset` and :meth:`step` return are
@@ -60,6 +61,9 @@ class TorchEnv:
     Raises:
         TypeError, ValueError: If an argument is wrong; the message names it, its value and what is allowed.
     """
+
+    _kept = frozenset({"config", "conditions", "num_worlds", "num_rows", "observation_spec", "device", "_state"})
+    _instead = "pickle env.config and make a new one with TorchEnv(config=config)"
 
     def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
         if config is None:
@@ -170,6 +174,7 @@ class TorchEnv:
 
     # ------------------------------------------------------------------ stepping
 
+    @exclusive
     def reset(
         self, *, seed: Any = None, options: Mapping[str, Any] | None = None
     ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -213,6 +218,7 @@ class TorchEnv:
         self._state = "running"
         return self._tensors["obs"], self._infos()
 
+    @exclusive
     def step(
         self, action: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
@@ -242,6 +248,7 @@ class TorchEnv:
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
+    @exclusive
     def advance(self, action: torch.Tensor) -> None:
         """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
         self._take(action)
@@ -321,20 +328,28 @@ class TorchEnv:
 
     # ------------------------------------------------------------------ the rest
 
+    @exclusive
     def all_done(self) -> bool:
         """Whether every world has ended and none will step again without a reset (synchronizes with the device)."""
+        self._require_open("all_done()")
         return not bool(self._tensors["stepping"].any())
 
+    @exclusive
     def task_numpy(self) -> dict[str, np.ndarray]:
         """Host copy of the task state: what happened to every vehicle and world since its reset."""
+        self._require_open("task_numpy()")
         return {name: getattr(self.task, name).numpy().copy() for name in TaskState.vars}
 
+    @exclusive
     def digests(self) -> dict[str, Any]:
         """Digests of what was simulated: scenario, terrain and initial state per world, and the routes."""
+        self._require_open("digests()")
         return run_digests(self)
 
+    @exclusive
     def errors(self) -> list[str]:
         """What went wrong in which world since its reset; empty when all is well (synchronizes with the device)."""
+        self._require_open("errors()")
         found = []
         for world in np.flatnonzero(self._rows.bad_action.numpy()):
             found.append(f"world {world}: a non-finite action or user reward was replaced by zero")
@@ -344,6 +359,7 @@ class TorchEnv:
             found.append(f"world {world}: more contacts than the buffer holds")
         return found
 
+    @exclusive
     def render(self, world: int = 0, overlay: tuple[str, ...] | None = None) -> np.ndarray | None:
         """Frame of one world, uint8 [height, width, 3]; None in the modes None and "human" (which updates the viewer).
 
@@ -364,15 +380,16 @@ class TorchEnv:
             self._renderer = EnvRenderer(self)
         return self._renderer.frame(world, overlay)
 
+    @exclusive
     def close(self) -> None:
-        """Free the simulator; any later call but ``close`` raises RuntimeError."""
+        """Free memory and threads, once a running step has ended; any later call but ``close`` raises RuntimeError."""
         if self._state == "closed":
             return
         self._state = "closed"
         if self._renderer is not None:
             self._renderer.close()
-            self._renderer = None
         self.sim.close()
+        self._free()
 
     def _require_open(self, call: str) -> None:
         if self._state == "closed":

@@ -11,6 +11,7 @@ import warp as wp
 
 from .._warp import get_device
 from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads
+from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
 from . import SOLVERS
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .solver import SolverVehicle
 
 
-class Simulator:
+class Simulator(DeviceOwner):
     """W independent worlds of V vehicles, stepped together.
 
     Time runs in control steps of 1/60 s, each four substeps of 1/240 s under a held command. A world's trajectory does
@@ -60,6 +61,9 @@ class Simulator:
         ValueError: If an argument is out of range; the message names it and what is allowed.
     """
 
+    _kept = frozenset({"num_worlds", "num_vehicles", "vehicles", "device"})
+    _instead = "pickle its arguments and make a new one, and keep what you need of its state with array.numpy()"
+
     def __init__(
         self,
         num_worlds: int,
@@ -79,7 +83,6 @@ class Simulator:
             raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
         self.device = get_device(device)
-        self._closed = False
         self.shards = Shards(self.num_worlds, self.device, check_threads(threads))
 
         reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
@@ -133,6 +136,7 @@ class Simulator:
         self.dynamics.record(launches, substeps=SUBSTEPS)
         return launches
 
+    @exclusive
     def control_step(self, count: int = 1) -> None:
         """Advance all stepping worlds by ``count`` control steps of 1/60 s.
 
@@ -145,6 +149,7 @@ class Simulator:
             raise ValueError(f"count must be an int >= 1, got {count!r}")
         self._step.run(count)
 
+    @exclusive
     def place(
         self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0
     ):
@@ -191,15 +196,18 @@ class Simulator:
 
     def contact_overflow(self) -> np.ndarray:
         """Worlds whose contact buffer overflowed since construction, bool [W] (host copy)."""
+        self._require_open("contact_overflow()")
         return self.dynamics.rigid_contacts.overflow.numpy().astype(bool)
 
+    @exclusive
     def close(self) -> None:
-        """Stop the worker threads; further steps raise."""
-        self._closed = True
-        self.shards.close()
+        """Stop the worker threads and free the memory, once a running step has ended; further calls raise."""
+        if not self._freed:
+            self.shards.close()
+            self._free()
 
     def _require_open(self, call: str) -> None:
-        if self._closed:
+        if self._freed:
             raise RuntimeError(f"{call} on a closed Simulator; make a new one")
 
     def _start_upright(self) -> None:
