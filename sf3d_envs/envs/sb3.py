@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
+from .errors import WorldError
 from .shells import CallOrder, action_space, observation_space, shell_config, to_actions, to_numpy
 from .torch_env import TorchEnv
 
@@ -168,6 +169,10 @@ class LaneClosureVecEnv(VecEnv):
         obs, infos = self.core.reset(options={"reset_mask": due})
         self._active = self._rows(infos["active"])
         return np.where(of_row[:, None], self._rows(obs), rows), cut
+
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong in which world and when; see :meth:`TorchEnv.errors <sf3d_envs.TorchEnv.errors>`."""
+        return self.core.errors(past=past)
 
     def close(self) -> None:
         """Free the simulator."""

@@ -19,11 +19,13 @@ from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
 from ..scenario.route import RouteTable
 from ..sim.simulator import CONTROL_HZ, Simulator
 from ..task.kernels import TaskState, task_state
+from ..task.kernels_errors import error_log
 from ..task.reward import REWARD_TERMS
 from ..terrain.lane_closure import lane_closure_terrain
 from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
-from .episodes import Episodes
+from .episodes import Episodes, world_mask
+from .errors import WorldError, read_errors
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
 from .traffic import load_traffic
@@ -102,7 +104,8 @@ class TorchEnv(DeviceOwner):
         self.device = torch.device(wp.device_to_torch(self._device))
         self.routes = RouteTable(device=self._device)
         self.task = task_state(self.num_worlds, NUM_VEHICLES, self._device)
-        self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._device)
+        self._errors = error_log(self.task.step, self._device)
+        self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._errors, self._device)
         self._episodes = Episodes(
             self.sim, self.routes, self.task, self._rows, resample_variant=config.resample_variant
         )
@@ -115,6 +118,7 @@ class TorchEnv(DeviceOwner):
             self.view,
             self.task,
             self._rows,
+            self._errors,
             self._episodes,
             self._observer,
             self._buffers,
@@ -202,7 +206,7 @@ class TorchEnv(DeviceOwner):
             raise ValueError(f"unknown reset option {unknown[0]!r}; known: 'scenario_seed', 'reset_mask'")
         mask = None
         if options.get("reset_mask") is not None:
-            mask = self._world_mask(options["reset_mask"])
+            mask = world_mask(options["reset_mask"], self.num_worlds, self.num_rows)
             if self._state == "new" and not mask.all():
                 raise ValueError("reset_mask must select every world at the first reset")
         self._episodes.reset(seed, options.get("scenario_seed"), mask)
@@ -347,17 +351,17 @@ class TorchEnv(DeviceOwner):
         return run_digests(self)
 
     @exclusive
-    def errors(self) -> list[str]:
-        """What went wrong in which world since its reset; empty when all is well (synchronizes with the device)."""
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong: the first error of each kind in the running episodes (synchronizes with the device).
+
+        Args:
+            past: Also the last ones of earlier episodes, which a reset or autoreset has ended.
+
+        Returns:
+            Errors by world and time; empty when all is well.
+        """
         self._require_open("errors()")
-        found = []
-        for world in np.flatnonzero(self._rows.bad_action.numpy()):
-            found.append(f"world {world}: a non-finite action or user reward was replaced by zero")
-        for world, vehicle in np.argwhere(self.sim.nonfinite.numpy()):
-            found.append(f"world {world}: the state of vehicle {vehicle} turned non-finite")
-        for world in np.flatnonzero(self.sim.contact_overflow()):
-            found.append(f"world {world}: more contacts than the buffer holds")
-        return found
+        return read_errors(self._errors, self.config.controlled, self.config.steps_per_decision, past=past)
 
     @exclusive
     def render(self, world: int = 0, overlay: tuple[str, ...] | None = None) -> np.ndarray | None:
@@ -394,18 +398,3 @@ class TorchEnv(DeviceOwner):
     def _require_open(self, call: str) -> None:
         if self._state == "closed":
             raise RuntimeError(f"{call} on a closed environment; make a new one")
-
-    def _world_mask(self, mask: Any) -> np.ndarray:
-        array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
-        if array.dtype != np.bool_:
-            raise TypeError(f"reset_mask must be bool, got {array.dtype}")
-        worlds, rows = self.num_worlds, self.num_rows
-        if array.shape in ((worlds * rows,), (worlds, rows)):
-            by_world = array.reshape(worlds, rows)
-            mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
-            if mixed.size:
-                raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
-            return np.asarray(by_world.all(axis=1))
-        if array.shape != (worlds,):
-            raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
-        return array

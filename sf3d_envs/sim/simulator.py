@@ -195,7 +195,7 @@ class Simulator(DeviceOwner):
         )
 
     def contact_overflow(self) -> np.ndarray:
-        """Worlds whose contact buffer overflowed since construction, bool [W] (host copy)."""
+        """Worlds whose contact buffer overflowed, bool [W] (host copy); environments move the flags to their errors."""
         self._require_open("contact_overflow()")
         return self.dynamics.rigid_contacts.overflow.numpy().astype(bool)
 
