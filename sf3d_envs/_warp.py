@@ -14,6 +14,9 @@ import warp as wp
 
 ANNOUNCE_AFTER_S = 1.5
 
+_loading = threading.Lock()
+"""Threads that make their first environments together compile once."""
+
 STEP_MODULES = (
     "sf3d_envs.sim.kernels_place",
     "sf3d_envs.sim.kernels_fused",
@@ -81,7 +84,9 @@ def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True) -> N
         device: Device to compile for.
         progress: Whether to print progress lines.
     """
-    _load_once(get_device(device).alias, progress)
+    alias = get_device(device).alias
+    with _loading:
+        _load_once(alias, progress)
 
 
 @cache

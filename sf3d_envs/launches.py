@@ -59,9 +59,16 @@ class Shards:
         self.device = device
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
+        self._closed = False
 
     def run(self, tasks: Sequence) -> None:
-        """Run one callable per shard and wait for all."""
+        """Run one callable per shard and wait for all.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+        """
+        if self._closed:
+            raise RuntimeError("the simulator is closed; make a new one")
         if len(tasks) == 1:
             tasks[0]()
             return
@@ -83,7 +90,8 @@ class Shards:
         return wp.stream_from_torch(torch.cuda.current_stream(self.device.ordinal))
 
     def close(self) -> None:
-        """Stop the threads."""
+        """Stop the threads; any later run raises."""
+        self._closed = True
         if self._pool is not None and self._process == os.getpid():
             self._pool.shutdown()
         self._pool = None

@@ -39,6 +39,7 @@ def evaluate(
     All conditions use the same scenario seeds, so a change against the reference is a paired difference.
     The folder gets vehicles.parquet, worlds.parquet, table.csv, table.txt, pictures and manifest.json (last).
     After an interrupt, the same command goes on with what is missing.
+    An agent that returns non-finite actions is named and the exit code is 1; its cells' manifests list where and when.
     """
     at_least("--worlds", worlds, 1)
     at_least("--seed0", seed0, 0)
@@ -49,6 +50,7 @@ def evaluate(
     slugs = None if conditions is None else split_names("--conditions", conditions)
 
     from ..evaluation import DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation.errors import bad_agents, error_lines
     from ..evaluation.progress import progress_bar
 
     try:
@@ -75,3 +77,7 @@ def evaluate(
     if worlds < FEW_WORLDS:
         print(f"{worlds} worlds are too few for the intervals to mean much; use --worlds 32 or more", file=sys.stderr)
     typer.echo(f"{result.vehicles.height} vehicle outcomes in {out}")
+    for line in error_lines(result.errors, worlds):
+        print(f"warning: {line}", file=sys.stderr)
+    if agents := bad_agents(result.errors):
+        raise CheckFailedError(f"non-finite actions, which count as zero, came from {', '.join(agents)}")

@@ -12,7 +12,7 @@ import numpy as np
 from ..launches import MAX_WORLDS, check_threads
 from ..observation.spec import ObservationSpec
 from ..registry import Condition, load_condition, load_vehicle
-from ..sim.solver import CONTROL_HZ
+from ..sim.dynamics import CONTROL_HZ
 from ..sim.vehicle import VehicleParams
 from ..task.reward import RewardConfig
 from ..task.termination import MAX_HORIZON_S, RULES, TaskConfig

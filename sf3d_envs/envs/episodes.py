@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 import warp as wp
 
 from ..launches import LaunchList
@@ -139,6 +141,32 @@ class Episodes:
             self.arrays.override.assign(chosen.astype(np.int8))
         self.mask.assign(chosen)
         self._masked.run()
+
+
+def world_mask(mask: Any, worlds: int, rows: int) -> np.ndarray:
+    """Worlds that a ``reset_mask`` selects, bool [W].
+
+    Args:
+        mask: Worlds, bool [W], or rows, bool [W, R] or [W·R], equal within a world; an array or tensor.
+        worlds: W.
+        rows: R.
+
+    Raises:
+        TypeError: If it is not bool.
+        ValueError: If its shape is another or it differs within a world.
+    """
+    array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
+    if array.dtype != np.bool_:
+        raise TypeError(f"reset_mask must be bool, got {array.dtype}")
+    if array.shape in ((worlds * rows,), (worlds, rows)):
+        by_world = array.reshape(worlds, rows)
+        mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
+        if mixed.size:
+            raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
+        return np.asarray(by_world.all(axis=1))
+    if array.shape != (worlds,):
+        raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
+    return array
 
 
 def _world_seeds(name: str, seed: int | Sequence[int], worlds: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 
 from ..observation.spec import ObservationSpec, observation_docs
+from .errors import WorldError
 from .shells import (
     RENDER_MODES,
     CallOrder,
@@ -178,6 +179,10 @@ class LaneClosureEnv(gym.Env[np.ndarray, np.ndarray], EzPickle):
         """
         self._order.require("render()")
         return self.core.render()
+
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong in which world and when; see :meth:`TorchEnv.errors <sf3d_envs.TorchEnv.errors>`."""
+        return self.core.errors(past=past)
 
     def close(self) -> None:
         """Free the simulator."""

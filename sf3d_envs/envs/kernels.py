@@ -7,6 +7,7 @@ from ..scenario.kernels import ScenarioArrays
 from ..sim.kernels_place import place_vehicle
 from ..sim.kernels_vehicle import VehicleArrays
 from ..task.kernels import TaskState
+from ..task.kernels_errors import ACTION, REWARD, TRAFFIC, ErrorLog, note_error, open_episode
 from ..terrain.kernels import Terrain, terrain_facet
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -54,7 +55,7 @@ class RowArrays:
     collecting: wp.array2d(dtype=wp.int8)  # [W, V]: the vehicle collects reward
     world_done: wp.array(dtype=wp.bool)
     holding: wp.array(dtype=wp.int8)  # the world was reset by this step, whose action it ignores
-    bad_action: wp.array(dtype=wp.int8)  # a non-finite action or user reward reached the world
+    errors: ErrorLog
 
 
 @wp.func
@@ -77,15 +78,16 @@ def take_actions(
     rows: RowArrays,
     low: wp.vec2,
     high: wp.vec2,
+    stepping: wp.array(dtype=wp.int8),
     request: wp.array2d(dtype=wp.vec2),
     world_begin: int,
 ):
-    """Thread per world: clip its rows' actions into vehicle requests; a non-finite action is (0, 0) and flagged."""
+    """Thread per world: clip its rows' actions into vehicle requests; a non-finite action is (0, 0) and noted."""
     w = wp.tid() + world_begin
     for r in range(action.shape[1]):
         wanted = wp.vec2(action[w, r, 0], action[w, r, 1])
-        if rows.active[w, r] and not is_finite_request(wanted):
-            rows.bad_action[w] = wp.int8(1)
+        if stepping[w] != wp.int8(0) and rows.active[w, r] and not is_finite_request(wanted):
+            note_error(rows.errors, w, ACTION, rows.vehicle[r], rows.errors.now[w] + 1)
         request[w, rows.vehicle[r]] = clean_request(wanted, low, high)
 
 
@@ -119,7 +121,7 @@ def latch_commands(
             if task.step[w] % traffic_period == 0:
                 traffic_held[w, v] = clean_request(traffic[w, v], low, high)
                 if not is_finite_request(traffic[w, v]):
-                    rows.bad_action[w] = wp.int8(1)
+                    note_error(rows.errors, w, TRAFFIC, v, task.step[w] + 1)
             wanted = traffic_held[w, v]
         if stop_at_event != 0 and task.valid[w, v] == wp.int8(0):
             wanted = wp.vec2(-full_brake, 0.0)
@@ -229,7 +231,7 @@ def begin_episodes(
     stepping[w] = wp.int8(1 - hold)
     rows.holding[w] = wp.int8(hold)
     rows.world_done[w] = False
-    rows.bad_action[w] = wp.int8(0)
+    open_episode(rows.errors, w, episodes.seed[w])
     for r in range(rows.vehicle.shape[0]):
         rows.active[w, r] = True
         rows.episode_start[w, r] = True
@@ -292,5 +294,5 @@ def replace_rewards(rows: RowArrays, user_reward: wp.array2d(dtype=float), world
         if not wp.isfinite(reward):
             reward = 0.0
             if earned:
-                rows.bad_action[w] = wp.int8(1)
+                note_error(rows.errors, w, REWARD, rows.vehicle[r], rows.errors.now[w])
         rows.reward[w, r] = wp.where(earned, reward, 0.0)

@@ -1,10 +1,9 @@
-"""Torch views of an environment's memory, and the reset mask that users give."""
+"""Torch views of an environment's memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 import warp as wp
 
@@ -35,29 +34,3 @@ def output_tensors(
     tensors["stepping"] = wp.to_torch(sim.stepping)
     tensors["user_reward"] = wp.to_torch(buffers.user_reward)
     return tensors
-
-
-def world_mask(mask: Any, worlds: int, rows: int) -> np.ndarray:
-    """Worlds that a reset mask selects, bool [W].
-
-    Args:
-        mask: bool [W], [W, R] or [W·R]; array, list or tensor.
-        worlds: W.
-        rows: R.
-
-    Raises:
-        TypeError: If it is not bool.
-        ValueError: If it has another shape or differs within a world.
-    """
-    array = mask.detach().cpu().numpy() if isinstance(mask, torch.Tensor) else np.asarray(mask)
-    if array.dtype != np.bool_:
-        raise TypeError(f"reset_mask must be bool, got {array.dtype}")
-    if array.shape in ((worlds * rows,), (worlds, rows)):
-        by_world = array.reshape(worlds, rows)
-        mixed = np.flatnonzero(by_world.any(axis=1) != by_world.all(axis=1))
-        if mixed.size:
-            raise ValueError(f"reset_mask differs within world {mixed[0]}: worlds reset whole, select all its rows")
-        return np.asarray(by_world.all(axis=1))
-    if array.shape != (worlds,):
-        raise ValueError(f"reset_mask must have shape ({worlds},) or ({worlds}, {rows}), got {array.shape}")
-    return array

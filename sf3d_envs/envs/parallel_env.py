@@ -16,6 +16,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 
 from ..observation.spec import CLIP, ObservationSpec
 from .config import NUM_VEHICLES
+from .errors import WorldError
 from .shells import (
     RENDER_MODES,
     CallOrder,
@@ -194,6 +195,10 @@ class LaneClosureParallelEnv(ParallelEnv[str, np.ndarray, np.ndarray], EzPickle)
         """
         self._order.require("render()")
         return self.core.render()
+
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong in which world and when; see :meth:`TorchEnv.errors <sf3d_envs.TorchEnv.errors>`."""
+        return self.core.errors(past=past)
 
     def close(self) -> None:
         """Free the simulator."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..render.camera import RenderConfig, Renderer
-from ..sim.solver import CONTROL_HZ
+from ..sim.dynamics import CONTROL_HZ
 from ..task.events import EVENT_NAMES
 
 if TYPE_CHECKING:

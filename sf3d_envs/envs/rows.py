@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import warp as wp
 
+from ..task.kernels_errors import ErrorLog
 from ..task.reward import REWARD_TERMS
 from .kernels import RowArrays
 
 
-def allocate_rows(num_worlds: int, controlled: Sequence[int], num_vehicles: int, device: wp.Device) -> RowArrays:
+def allocate_rows(
+    num_worlds: int, controlled: Sequence[int], num_vehicles: int, errors: ErrorLog, device: wp.Device
+) -> RowArrays:
     """Rows of the controlled vehicles of W worlds, all inactive until the first reset."""
     rows = RowArrays()
     shape = (num_worlds, len(controlled))
@@ -36,5 +39,5 @@ def allocate_rows(num_worlds: int, controlled: Sequence[int], num_vehicles: int,
     rows.final_seed = wp.zeros(num_worlds, dtype=wp.uint64, device=device)
     rows.world_done = wp.zeros(num_worlds, dtype=wp.bool, device=device)
     rows.holding = wp.zeros(num_worlds, dtype=wp.int8, device=device)
-    rows.bad_action = wp.zeros(num_worlds, dtype=wp.int8, device=device)
+    rows.errors = errors
     return rows

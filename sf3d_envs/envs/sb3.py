@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
+from .errors import WorldError
 from .shells import CallOrder, action_space, observation_space, shell_config, to_actions, to_numpy
 from .torch_env import TorchEnv
 
@@ -69,6 +70,17 @@ class LaneClosureVecEnv(VecEnv):
         self._stagger = stagger
         self._decisions = 0
         self._cut_at = np.zeros(num_worlds, dtype=int)
+
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be pickled or copied: the simulator holds device memory and threads.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "a live LaneClosureVecEnv can't be pickled or copied: make a new one with the same arguments; PPO.save and "
+            "VecNormalize.save leave the environment out by themselves"
+        )
 
     def seed(self, seed: int | None = None) -> list[int | None]:  # type: ignore[override]
         """Seed the next reset: the rows of world i get ``seed + i``; None draws one from NumPy's global generator."""
@@ -157,6 +169,10 @@ class LaneClosureVecEnv(VecEnv):
         obs, infos = self.core.reset(options={"reset_mask": due})
         self._active = self._rows(infos["active"])
         return np.where(of_row[:, None], self._rows(obs), rows), cut
+
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong in which world and when; see :meth:`TorchEnv.errors <sf3d_envs.TorchEnv.errors>`."""
+        return self.core.errors(past=past)
 
     def close(self) -> None:
         """Free the simulator."""

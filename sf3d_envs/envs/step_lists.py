@@ -9,9 +9,10 @@ import warp as wp
 from ..launches import LaunchList
 from ..observation.view import Observer, WorldView
 from ..scenario.kernels import project_to_routes
+from ..sim.dynamics import CONTROL_HZ
 from ..sim.simulator import Simulator
-from ..sim.solver import CONTROL_HZ
 from ..task.kernels import TaskState, freeze_finished, task_rules, update_events
+from ..task.kernels_errors import ErrorLog
 from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
 from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
@@ -75,6 +76,7 @@ def record_steps(
     view: WorldView,
     task: TaskState,
     rows: RowArrays,
+    errors: ErrorLog,
     episodes: Episodes,
     observer: Observer,
     buffers: StepBuffers,
@@ -91,7 +93,7 @@ def record_steps(
     if config.autoreset_mode == "NextStep" and training:
         episodes.record(begin, done_worlds=True, hold=True)
     low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)
-    begin.add(kernels.take_actions, [buffers.action, rows, low, high, buffers.request])
+    begin.add(kernels.take_actions, [buffers.action, rows, low, high, sim.stepping, buffers.request])
     begin.add(begin_decision, [buffers.request, view.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
 
     unrewarded = LaunchList(sim.shards)
@@ -155,7 +157,8 @@ def record_steps(
         ],
     )
     for launches in (control, unrewarded):
-        launches.add(freeze_finished, [task, sim.stepping, horizon])
+        overflow = sim.dynamics.rigid_contacts.overflow
+        launches.add(freeze_finished, [task, sim.nonfinite, overflow, errors, sim.stepping, horizon])
 
     finish = LaunchList(sim.shards)
     finish.add(kernels.finish_decision, [rows, task, buffers.terms, sim.stepping, 1 - training, horizon])

@@ -12,25 +12,28 @@ import warp as wp
 
 from .._warp import get_device, load_kernels
 from ..launches import LaunchList
+from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
 from ..observation.view import Observer, WorldView
 from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
 from ..scenario.route import RouteTable
 from ..sim.simulator import CONTROL_HZ, Simulator
 from ..task.kernels import TaskState, task_state
+from ..task.kernels_errors import error_log
 from ..task.reward import REWARD_TERMS
 from ..terrain.lane_closure import lane_closure_terrain
 from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
-from .episodes import Episodes
-from .outputs import output_tensors, world_mask
+from .episodes import Episodes, world_mask
+from .errors import WorldError, read_errors
+from .outputs import output_tensors
 from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
 from .traffic import load_traffic
 
 
-class TorchEnv:
+class TorchEnv(DeviceOwner):
     """W worlds of twelve physical vehicles before a lane closure, stepped together.
 
     Everything is a torch tensor on the simulator's device. The tensors that :meth:`reset` and :meth:`step` return are
@@ -63,6 +66,9 @@ class TorchEnv:
     Raises:
         TypeError, ValueError: If an argument is wrong; the message names it, its value and what is allowed.
     """
+
+    _kept = frozenset({"config", "conditions", "num_worlds", "num_rows", "observation_spec", "device", "_state"})
+    _instead = "pickle env.config and make a new one with TorchEnv(config=config)"
 
     def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
         if config is None:
@@ -103,7 +109,8 @@ class TorchEnv:
         self.device = torch.device(wp.device_to_torch(self._device))
         self.routes = RouteTable(device=self._device)
         self.task = task_state(self.num_worlds, NUM_VEHICLES, self._device)
-        self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._device)
+        self._errors = error_log(self.task.step, self._device)
+        self._rows = allocate_rows(self.num_worlds, controlled, NUM_VEHICLES, self._errors, self._device)
         self._randomizer = None if randomization is None else Randomizer(randomization, self.sim, self.observation_spec)
         self._episodes = Episodes(
             self.sim,
@@ -122,6 +129,7 @@ class TorchEnv:
             self.view,
             self.task,
             self._rows,
+            self._errors,
             self._episodes,
             self._observer,
             self._buffers,
@@ -163,6 +171,7 @@ class TorchEnv:
 
     # ------------------------------------------------------------------ stepping
 
+    @exclusive
     def reset(
         self, *, seed: Any = None, options: Mapping[str, Any] | None = None
     ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -206,6 +215,7 @@ class TorchEnv:
         self._state = "running"
         return self._tensors["obs"], self._infos()
 
+    @exclusive
     def step(
         self, action: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
@@ -235,6 +245,7 @@ class TorchEnv:
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
+    @exclusive
     def advance(self, action: torch.Tensor) -> None:
         """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
         self._take(action)
@@ -323,29 +334,38 @@ class TorchEnv:
         """Drawn values of the running episodes by field name, tensors [W] overwritten at resets; empty when off."""
         return {} if self._randomizer is None else self._randomizer.values
 
+    @exclusive
     def all_done(self) -> bool:
         """Whether every world has ended and none will step again without a reset (synchronizes with the device)."""
+        self._require_open("all_done()")
         return not bool(self._tensors["stepping"].any())
 
+    @exclusive
     def task_numpy(self) -> dict[str, np.ndarray]:
         """Host copy of the task state: what happened to every vehicle and world since its reset."""
+        self._require_open("task_numpy()")
         return {name: getattr(self.task, name).numpy().copy() for name in TaskState.vars}
 
+    @exclusive
     def digests(self) -> dict[str, Any]:
         """Digests of what was simulated: scenario, terrain and initial state per world, and the routes."""
+        self._require_open("digests()")
         return run_digests(self)
 
-    def errors(self) -> list[str]:
-        """What went wrong in which world since its reset; empty when all is well (synchronizes with the device)."""
-        found = []
-        for world in np.flatnonzero(self._rows.bad_action.numpy()):
-            found.append(f"world {world}: a non-finite action or user reward was replaced by zero")
-        for world, vehicle in np.argwhere(self.sim.nonfinite.numpy()):
-            found.append(f"world {world}: the state of vehicle {vehicle} turned non-finite")
-        for world in np.flatnonzero(self.sim.contact_overflow()):
-            found.append(f"world {world}: more contacts than the buffer holds")
-        return found
+    @exclusive
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong: the first error of each kind in the running episodes (synchronizes with the device).
 
+        Args:
+            past: Also the last ones of earlier episodes, which a reset or autoreset has ended.
+
+        Returns:
+            Errors by world and time; empty when all is well.
+        """
+        self._require_open("errors()")
+        return read_errors(self._errors, self.config.controlled, self.config.steps_per_decision, past=past)
+
+    @exclusive
     def render(self, world: int = 0, overlay: tuple[str, ...] | None = None) -> np.ndarray | None:
         """Frame of one world, uint8 [height, width, 3]; None in the modes None and "human" (which updates the viewer).
 
@@ -366,15 +386,16 @@ class TorchEnv:
             self._renderer = EnvRenderer(self)
         return self._renderer.frame(world, overlay)
 
+    @exclusive
     def close(self) -> None:
-        """Free the simulator; any later call but ``close`` raises RuntimeError."""
+        """Free memory and threads, once a running step has ended; any later call but ``close`` raises RuntimeError."""
         if self._state == "closed":
             return
         self._state = "closed"
         if self._renderer is not None:
             self._renderer.close()
-            self._renderer = None
         self.sim.close()
+        self._free()
 
     def _require_open(self, call: str) -> None:
         if self._state == "closed":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..sim.solver import CONTROL_HZ
+from ..sim.dynamics import CONTROL_HZ
 
 
 def load_traffic(traffic: Any) -> Any:

@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from ..observation.spec import ObservationSpec
 from .config import NUM_VEHICLES
+from .errors import WorldError
 from .shells import RENDER_MODES, CallOrder, action_space, observation_space, shell_config, to_actions, to_numpy
 from .torch_env import TorchEnv
 
@@ -164,6 +165,10 @@ class LaneClosureVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray], EzPick
             return Frames(self)
         self._show()
         return None
+
+    def errors(self, *, past: bool = False) -> list[WorldError]:
+        """What went wrong in which world and when; see :meth:`TorchEnv.errors <sf3d_envs.TorchEnv.errors>`."""
+        return self.core.errors(past=past)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Free the simulator."""

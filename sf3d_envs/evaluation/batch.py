@@ -13,6 +13,7 @@ from ..task.termination import MAX_HORIZON_S
 
 if TYPE_CHECKING:
     from ..agents import Agent
+    from ..envs.errors import WorldError
 
 CONTROL_HZ = 60
 _CHECK_SECONDS = 1.0
@@ -31,6 +32,7 @@ class BatchResult:
         closing_lane: Per vehicle, whether it starts in the closing lane, length V.
         extents: Edges of the terrain (x_min, x_max, y_min, y_max) [m].
         digests: `scenario`, `terrain` and `initial_state` with one entry per world, `route` for all.
+        errors: What went wrong in which world.
     """
 
     task: Mapping[str, np.ndarray]
@@ -38,14 +40,20 @@ class BatchResult:
     closing_lane: Sequence[bool]
     extents: tuple[float, float, float, float]
     digests: Mapping[str, Any]
+    errors: Sequence[WorldError]
 
     def record(self, condition_index: int, worlds: int) -> dict[str, Any]:
-        """Digests of one condition of the batch, as JSON values."""
+        """Digests and errors of one condition of the batch, as JSON values."""
         mine = slice(condition_index * worlds, (condition_index + 1) * worlds)
         record: dict[str, Any] = {k: list(v[mine]) for k, v in self.digests.items() if not isinstance(v, str)}
         record |= {k: v for k, v in self.digests.items() if isinstance(v, str)}
         terrains = sorted(set(record["terrain"]))
-        return {**record, "terrain": terrains[0]}
+        errors = [
+            {name: getattr(error, name) for name in ("scenario_seed", "reason", "vehicle", "step", "time_s")}
+            for error in self.errors
+            if mine.start <= error.world < mine.stop
+        ]
+        return {**record, "terrain": terrains[0], "errors": errors}
 
 
 def matched(conditions: Sequence[Condition], seeds: Sequence[int]) -> tuple[list[Condition], list[int]]:
@@ -180,6 +188,7 @@ def run_batch(
             closing_lane=closing_lane(env),
             extents=(road.x_min, road.x_max, road.y_min, road.y_max),
             digests=digests,
+            errors=env.errors(),
         )
     finally:
         env.close()

@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..launches import MAX_WORLDS, check_threads
 from ..registry import Condition, Suite, load_suite
 from . import figures, identity
 from .batch import BatchResult, agent_is_row_invariant, decision_count, run_batch
+from .config import BENCHMARK_SEED0, EvaluationConfig
+from .errors import CellErrors, error_lines
 from .outcomes import RunLabels, vehicle_outcomes, world_outcomes
-from .stats import BootstrapConfig
 from .store import ResultStore, check_writable, file_digest, write_bytes, write_parquet
 from .table import ConditionFacts, print_tables, summary_table, table_text
 
@@ -26,56 +27,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Called with (label, control steps done, control steps in all)."""
-
-BENCHMARK_SEED0 = 100_000
-"""First scenario seed of the benchmark's tiers (paper, sec. 5)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
-    """What to evaluate and how to run it.
-
-    Attributes:
-        agents: Agent names, or agent objects.
-        suite: Name of a suite in the registry, or path of a TOML file.
-        conditions: Slugs to run; None runs the whole suite.
-        worlds: Scenario seeds per condition.
-        seed0: First scenario seed; the seeds are `seed0 ... seed0 + worlds - 1`.
-        device: `cpu` or `cuda:N`.
-        threads: CPU threads of the simulator; None leaves the choice to it.
-        horizon_s: Length of a run [s].
-        max_batch: Worlds simulated at once; None takes 512 on a CPU (a larger batch is not faster there) and 8192 on a
-            GPU.
-        bootstrap: Interval settings.
-    """
-
-    agents: Sequence[str | Agent] = ("idm17",)
-    suite: str | Path = "ucx-conditions-1"
-    conditions: Sequence[str] | None = None
-    worlds: int = 32
-    seed0: int = BENCHMARK_SEED0
-    device: str = "cpu"
-    threads: int | None = None
-    horizon_s: float = 66.0
-    max_batch: int | None = None
-    bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
-
-    def __post_init__(self) -> None:
-        """Refuse values that cannot run."""
-        for name, value, least in (
-            ("worlds", self.worlds, 1),
-            ("threads", self.threads, 1),
-            ("max_batch", self.max_batch, 1),
-        ):
-            if value is not None and value < least:
-                raise ValueError(f"{name} is {value}; it must be >= {least}")
-        if self.worlds > MAX_WORLDS:
-            raise ValueError(f"worlds is {self.worlds}; it must be in 1 ... {MAX_WORLDS}")
-        check_threads(self.threads)
-        if not 0 <= self.seed0 <= 2**64 - self.worlds:
-            raise ValueError(f"seed0 is {self.seed0}; a scenario seed must be in 0 ... 2**64 - 1")
-        if not self.agents:
-            raise ValueError("agents is empty; give at least one agent")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +40,7 @@ class EvaluationResult:
         manifest: What was run, as JSON values.
         out: Result folder, or None.
         computed: Cells `<agent>/<condition>` computed now; the others were reused.
+        errors: Errors of the cells that had any (`errors.CellErrors`), reused cells included; also in the manifests.
     """
 
     vehicles: pl.DataFrame
@@ -97,6 +49,7 @@ class EvaluationResult:
     manifest: dict[str, Any]
     out: Path | None
     computed: tuple[str, ...]
+    errors: CellErrors = field(default_factory=dict)
 
     def print(self) -> None:
         """Print the summary tables to the terminal."""
@@ -219,7 +172,16 @@ class Evaluation:
                 records[cell] = record
                 if batch.last and self.out is not None:
                     self.store.write_cell(cell, frames, record)
-        return self._collect(memory, computed)
+        return self._collect(memory, computed, self._errors(records))
+
+    def _errors(self, records: Mapping[str, Any]) -> CellErrors:
+        """Errors of the cells that had any, from this run or from the folder."""
+        found = {}
+        for cell in self.store.cells:
+            record = records[cell] if cell in records else self.store.read_record(cell)
+            if record.get("errors"):
+                found[cell] = record["errors"]
+        return found
 
     @property
     def _horizon_steps(self) -> int:
@@ -252,7 +214,9 @@ class Evaluation:
         worlds = world_outcomes(task, labels, result.position[mine], result.extents)
         return {"vehicles": vehicle_outcomes(task, labels), "worlds": worlds}
 
-    def _collect(self, memory: dict[str, dict[str, pl.DataFrame]], computed: tuple[str, ...]) -> EvaluationResult:
+    def _collect(
+        self, memory: dict[str, dict[str, pl.DataFrame]], computed: tuple[str, ...], errors: CellErrors
+    ) -> EvaluationResult:
         def merged(stem: str, *keys: str) -> pl.DataFrame:
             if self.out is not None:
                 return self.store.read_cells(stem).sort("agent", "condition", "scenario_seed", *keys)
@@ -263,9 +227,15 @@ class Evaluation:
         facts = [condition_facts(c) for c in self.conditions]
         table = summary_table(vehicles, facts, self.config.bootstrap)
         if self.out is None:
-            manifest = {"identity": self.store.identity, "cells": self.store.cells}
+            manifest = {"identity": self.store.identity, "cells": self.store.cells, "record": {"errors": errors}}
             return EvaluationResult(
-                vehicles=vehicles, worlds=worlds, table=table, manifest=manifest, out=None, computed=computed
+                vehicles=vehicles,
+                worlds=worlds,
+                table=table,
+                manifest=manifest,
+                out=None,
+                computed=computed,
+                errors=errors,
             )
         self.store.begin_commit()
         files = {
@@ -285,9 +255,15 @@ class Evaluation:
                 device=self.device,
             )
             files |= {path.name: file_digest(path) for path in pictures}
-        manifest = self.store.commit(files, self._record())
+        manifest = self.store.commit(files, {**self._record(), "errors": errors})
         return EvaluationResult(
-            vehicles=vehicles, worlds=worlds, table=table, manifest=manifest, out=self.out, computed=computed
+            vehicles=vehicles,
+            worlds=worlds,
+            table=table,
+            manifest=manifest,
+            out=self.out,
+            computed=computed,
+            errors=errors,
         )
 
     def _record(self) -> dict[str, Any]:
@@ -382,12 +358,22 @@ def evaluate(
     Raises:
         ValueError: As `Evaluation`.
         DamagedCell: As `Evaluation`.
+
+    Warns:
+        RuntimeWarning: If an agent returned non-finite actions, or a world had another error; one line for each kind.
     """
     listed = [agents] if isinstance(agents, str) or not isinstance(agents, Sequence) else list(agents)
     evaluation = Evaluation(EvaluationConfig(agents=listed, **settings), out)
-    if not progress:
-        return evaluation.run()
-    from .progress import progress_bar
+    if progress:
+        from .progress import progress_bar
 
-    with progress_bar() as show:
-        return evaluation.run(show)
+        with progress_bar() as show:
+            result = evaluation.run(show)
+    else:
+        result = evaluation.run()
+    for line in error_lines(result.errors, evaluation.config.worlds):
+        warnings.warn(line, RuntimeWarning, stacklevel=2)
+    return result
+
+
+__all__ = ["BENCHMARK_SEED0", "Evaluation", "EvaluationConfig", "EvaluationResult", "condition_facts", "evaluate"]

@@ -257,6 +257,10 @@ class ResultStore:
         }
         write_json(folder / "manifest.json", manifest)
 
+    def read_record(self, cell: str) -> dict[str, Any]:
+        """What :meth:`write_cell` was told about a finished cell."""
+        return dict((_read_manifest(self.cell_folder(cell) / "manifest.json") or {}).get("record", {}))
+
     def read_cells(self, stem: str) -> pl.DataFrame:
         """All cells of one kind of frame under each other, in the order of the cells."""
         return pl.concat([pl.read_parquet(self.cell_folder(cell) / f"{stem}.parquet") for cell in self.cells])

@@ -1,28 +1,31 @@
-"""The simulator: Newton model and state of all worlds, terrain, solver, stepping and placement."""
+"""The simulator: memory of all worlds, terrain, stepping and placement, with Newton's model and state on request."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import newton
 import numpy as np
 import warp as wp
 
 from .._warp import get_device
 from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads
+from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
 from . import SOLVERS
+from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
-from .solver import CONTROL_HZ, SUBSTEPS, SolverVehicle
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
+    import newton
+
     from ..terrain.variants import TerrainVariant
+    from .solver import SolverVehicle
 
 
-
-class Simulator:
+class Simulator(DeviceOwner):
     """W independent worlds of V vehicles, stepped together.
 
     Time runs in control steps of 1/60 s, each four substeps of 1/240 s under a held command. A world's trajectory does
@@ -51,13 +54,16 @@ class Simulator:
         device: "cpu" or "cuda:N".
         threads: CPU threads; None = all usable cores.
         solver: "vehicle".
-        fused: Launch shape, None = by device (see :class:`SolverVehicle`).
-        params_per_world: Whether each world has vehicle parameters of its own (see :class:`SolverVehicle`).
+        fused: Launch shape, None = by device (see :class:`~sf3d_envs.sim.dynamics.VehicleDynamics`).
+        params_per_world: Whether each world has vehicle parameters of its own (see the same class).
 
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If an argument is out of range; the message names it and what is allowed.
     """
+
+    _kept = frozenset({"num_worlds", "num_vehicles", "vehicles", "device"})
+    _instead = "pickle its arguments and make a new one, and keep what you need of its state with array.numpy()"
 
     def __init__(
         self,
@@ -79,7 +85,6 @@ class Simulator:
             raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
         self.device = get_device(device)
-        self._closed = False
         self.shards = Shards(self.num_worlds, self.device, check_threads(threads))
 
         reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
@@ -89,17 +94,15 @@ class Simulator:
         )
         self.terrain = self.bank.data(self.world_variant)
 
-        self.model = _build_model(self.num_worlds, self.vehicles, self.device)
-        self.state = self.model.state()
-        self.solver = SolverVehicle(
-            self.model,
+        self.dynamics = VehicleDynamics(
+            self.num_worlds,
             vehicles=self.vehicles,
             terrain=self.terrain,
             shards=self.shards,
             fused=fused,
             params_per_world=params_per_world,
         )
-        self.arrays = self.solver.bind(self.state)
+        self.arrays = self.dynamics.arrays
         self.body_q: wp.array = self.arrays.body_q
         self.body_qd: wp.array = self.arrays.body_qd
         self.command = self.arrays.command
@@ -108,15 +111,39 @@ class Simulator:
         self.wheel_load, self.wheel_friction = self.arrays.wheel_load, self.arrays.wheel_friction
         self.wheel_compression = self.arrays.wheel_compression
         self.forward_accel, self.nonfinite = self.arrays.forward_accel, self.arrays.nonfinite
-        self.stepping = self.solver.stepping
+        self.stepping = self.dynamics.stepping
         self._step = self.record_step(LaunchList(self.shards))
         self._start_upright()
 
+    @cached_property
+    def model(self) -> newton.Model:
+        """Newton model of the chassis boxes, world-major; built (and Newton imported) at the first access."""
+        from .solver import build_model
+
+        model = build_model(self.num_worlds, self.vehicles, self.device)
+        model.gravity = self.dynamics.gravity
+        return model
+
+    @cached_property
+    def state(self) -> newton.State:
+        """Newton state on the simulator's own ``body_q`` and ``body_qd``."""
+        state = self.model.state()
+        state.body_q, state.body_qd = self.body_q, self.body_qd
+        return state
+
+    @cached_property
+    def solver(self) -> SolverVehicle:
+        """The simulator's dynamics as a Newton solver over :attr:`model`."""
+        from .solver import SolverVehicle
+
+        return SolverVehicle(self.model, self.dynamics)
+
     def record_step(self, launches: LaunchList) -> LaunchList:
         """Append the launches of one control step to a list and return it."""
-        self.solver.record(launches, self.state, substeps=SUBSTEPS)
+        self.dynamics.record(launches, substeps=SUBSTEPS)
         return launches
 
+    @exclusive
     def control_step(self, count: int = 1) -> None:
         """Advance all stepping worlds by ``count`` control steps of 1/60 s.
 
@@ -129,6 +156,7 @@ class Simulator:
             raise ValueError(f"count must be an int >= 1, got {count!r}")
         self._step.run(count)
 
+    @exclusive
     def place(
         self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0
     ):
@@ -174,16 +202,19 @@ class Simulator:
         )
 
     def contact_overflow(self) -> np.ndarray:
-        """Worlds whose contact buffer overflowed since construction, bool [W] (host copy)."""
-        return self.solver.rigid_contacts.overflow.numpy().astype(bool)
+        """Worlds whose contact buffer overflowed, bool [W] (host copy); environments move the flags to their errors."""
+        self._require_open("contact_overflow()")
+        return self.dynamics.rigid_contacts.overflow.numpy().astype(bool)
 
+    @exclusive
     def close(self) -> None:
-        """Stop the worker threads; further steps raise."""
-        self._closed = True
-        self.shards.close()
+        """Stop the worker threads and free the memory, once a running step has ended; further calls raise."""
+        if not self._freed:
+            self.shards.close()
+            self._free()
 
     def _require_open(self, call: str) -> None:
-        if self._closed:
+        if self._freed:
             raise RuntimeError(f"{call} on a closed Simulator; make a new one")
 
     def _start_upright(self) -> None:
@@ -228,20 +259,6 @@ def _world_variants(world_variant: Sequence[int] | None, worlds: int, variants: 
     if index.min() < 0 or index.max() >= variants:
         raise ValueError(f"world_variant must lie in [0, {variants - 1}], got {index.min()} to {index.max()}")
     return index.astype(np.int32)
-
-
-def _build_model(worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> newton.Model:
-    """Newton model that holds the chassis boxes alone, world-major."""
-    world = newton.ModelBuilder()
-    config = newton.ModelBuilder.ShapeConfig(density=0.0)
-    for index, car in enumerate(vehicles):
-        body = world.add_body(
-            mass=car.mass, inertia=wp.mat33(np.diag(car.inertia)), lock_inertia=True, label=f"vehicle_{index}"
-        )
-        world.add_shape_box(body, hx=0.5 * car.length, hy=0.5 * car.width, hz=0.5 * car.height, cfg=config)
-    builder = newton.ModelBuilder()
-    builder.replicate(world, worlds)
-    return builder.finalize(device=device)
 
 
 __all__ = ["CONTROL_HZ", "SUBSTEPS", "Simulator"]

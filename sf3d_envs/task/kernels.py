@@ -6,6 +6,7 @@ from ..observation.geometry import VehicleGeometry, boxes_overlap, footprint_wit
 from ..terrain.kernels import Terrain, inside_extents, terrain_facet
 from ..terrain.lane_closure import LaneClosureRoad
 from .events import Event
+from .kernels_errors import CONTACTS, STATE, ErrorLog, note_error
 from .termination import TaskConfig
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -222,8 +223,27 @@ def update_events(
 
 
 @wp.kernel
-def freeze_finished(task: TaskState, stepping: wp.array(dtype=wp.int8), horizon: int, world_begin: int):
-    """Stop the worlds that have had their fault or reached the horizon; dim W, after the reward of the control step."""
+def freeze_finished(
+    task: TaskState,
+    nonfinite: wp.array2d(dtype=wp.int8),
+    overflow: wp.array(dtype=wp.int8),
+    errors: ErrorLog,
+    stepping: wp.array(dtype=wp.int8),
+    horizon: int,
+    world_begin: int,
+):
+    """Stop the worlds that have had their fault or reached the horizon; dim W, after the reward of the control step.
+
+    Notes what the physics flagged in this step; the overflow flag is taken down, so that the next one is seen.
+    """
     w = wp.tid() + world_begin
+    if stepping[w] == wp.int8(0):
+        return
+    for v in range(nonfinite.shape[1]):
+        if nonfinite[w, v] != wp.int8(0):
+            note_error(errors, w, STATE, v, task.step[w])
+    if overflow[w] != wp.int8(0):
+        overflow[w] = wp.int8(0)
+        note_error(errors, w, CONTACTS, -1, task.step[w])
     if task.fault[w] != wp.int8(0) or task.step[w] >= horizon:
         stepping[w] = wp.int8(0)

@@ -189,7 +189,7 @@ def test_a_vehicle_that_turns_nan_is_a_fault_of_its_world_only():
             assert torch.equal(a[[0, 2]], b[[0, 2]])
         assert torch.isfinite(given[0]).all()
     assert loud.task_numpy()["own_fault"][1].tolist() == [0] * 4 + [1] + [0] * 7
-    assert any("world 1" in line and "vehicle 4" in line for line in loud.errors())
+    assert [(error.world, error.vehicle, error.reason) for error in loud.errors()] == [(1, 4, "state")]
     quiet.close()
     loud.close()
 

@@ -10,6 +10,7 @@ from observation.worlds import CAR, Scene, quaternion
 from sf3d_envs.observation.geometry import vehicle_geometry
 from sf3d_envs.task import Event, TaskConfig
 from sf3d_envs.task.kernels import freeze_finished, reset_task, task_rules, task_state, update_events
+from sf3d_envs.task.kernels_errors import error_log
 
 OPEN, CLOSING = -26.25, -29.75
 
@@ -200,7 +201,9 @@ def test_frozen_worlds_are_left_alone_and_faulted_worlds_are_frozen():
     assert judge.task.step.numpy().tolist() == [1, 0, 1]
     assert judge.event[:, 0].tolist() == [0, 0, Event.FAULT]
     stepping = wp.array([1, 1, 1], dtype=wp.int8, device="cpu")
-    wp.launch(freeze_finished, dim=3, inputs=[judge.task, stepping, 3960, 0], device="cpu")
+    log = error_log(judge.task.step, "cpu")
+    nonfinite, overflow = (wp.zeros(shape, dtype=wp.int8, device="cpu") for shape in ((3, 1), 3))
+    wp.launch(freeze_finished, dim=3, inputs=[judge.task, nonfinite, overflow, log, stepping, 3960, 0], device="cpu")
     assert stepping.numpy().tolist() == [1, 1, 0]
 
 

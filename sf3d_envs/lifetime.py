@@ -1,0 +1,64 @@
+"""What the owners of device memory and threads share: one thread at a time, memory freed at the end, no pickling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+class DeviceOwner:
+    """Base of objects that hold device memory and threads until they are closed.
+
+    Methods marked :func:`exclusive` run on one thread at a time, so closing waits for a running step.
+    """
+
+    _kept: frozenset[str] = frozenset()
+    """Attributes that outlive :meth:`_free`."""
+
+    _instead = "make a new one"
+    """What to do instead of pickling."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Give every object its lock before anything else can fail."""
+        self = super().__new__(cls)
+        self.__dict__["_lock"] = threading.RLock()
+        self.__dict__["_freed"] = False
+        return self
+
+    def _free(self) -> None:
+        """Drop every attribute but those that are kept: arrays live on only in the views that a user holds."""
+        self._freed = True
+        for name in set(vars(self)) - self._kept - {"_lock", "_freed"}:
+            delattr(self, name)
+
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be pickled or copied.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"a live {type(self).__name__} can't be pickled or copied: {self._instead}")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why an attribute of a closed object is missing."""
+            if self.__dict__.get("_freed") and not name.startswith("__"):
+                raise AttributeError(f"{name!r} is gone: this {type(self).__name__} is closed; make a new one")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def exclusive(method: Callable[Concatenate[Any, Params], Result]) -> Callable[Concatenate[Any, Params], Result]:
+    """Let one thread at a time into the methods of a :class:`DeviceOwner`."""
+
+    @wraps(method)
+    def locked(self: Any, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return locked

@@ -1,0 +1,1 @@
+"""Physics of the vehicle, the road and contact, against numbers worked out outside the simulator."""

@@ -1,0 +1,60 @@
+"""What the first use of an environment costs: Newton stays out of the stepping path until somebody asks for it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+
+from sf3d_envs import Simulator, load_condition
+from sf3d_envs.terrain.lane_closure import lane_closure_terrain
+
+# Modules that import Newton when they are imported, none of which an environment needs before its first frame.
+IMPORT_NEWTON = {"sim/solver.py", "render/scene.py", "render/tracer.py"}
+KERNELS_THAT_CALL_NEWTON = {"sim/kernels_contact.py"}
+
+
+def test_only_the_solver_and_the_pictures_import_newton_at_import(repo_root: Path) -> None:
+    found = set()
+    for path in (repo_root / "sf3d_envs").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            if any(name.split(".")[0] == "newton" for name in names):
+                found.add(path.relative_to(repo_root / "sf3d_envs").as_posix())
+    assert found - KERNELS_THAT_CALL_NEWTON == IMPORT_NEWTON
+
+
+def test_newtons_state_and_model_are_views_of_the_simulators_memory() -> None:
+    sim = Simulator(2, [lane_closure_terrain(load_condition("reference"))], num_vehicles=3)
+    sim.control_step(3)
+    assert sim.model.body_count == 6
+    assert sim.state.body_q.ptr == sim.body_q.ptr
+    assert sim.state.body_qd.ptr == sim.body_qd.ptr
+    assert sim.model.gravity.ptr == sim.dynamics.gravity.ptr
+    assert sim.solver.model is sim.model
+    sim.model.set_gravity((0.0, 0.0, -1.62))  # a lunar car stands higher on its springs
+    before = sim.body_q.numpy()[:, 2].copy()
+    sim.control_step(20)
+    assert (sim.state.body_q.numpy()[:, 2] > before).all()
+    sim.close()
+
+
+def test_a_newton_solver_step_is_the_simulators_own() -> None:
+    """Four substeps through ``SolverVehicle.step``, into another state and back, equal one control step bit for bit."""
+    road = [lane_closure_terrain(load_condition("mu035"))]
+    alone, newtons = (Simulator(1, road, num_vehicles=2) for _ in range(2))
+    for sim in (alone, newtons):
+        sim.place(np.ones(1, bool), [[[0.0, -29.75, 0.6454], [20.0, -26.25, 0.6454]]], speed=12.0)
+        sim.command.assign(np.full((1, 2, 2), [-3.0, 0.1], dtype=np.float32))
+    alone.control_step()
+    other = newtons.model.state()
+    for k in range(4):
+        pair = (newtons.state, other) if k % 2 == 0 else (other, newtons.state)
+        newtons.solver.step(*pair, None, None, 1 / 240)
+    assert np.array_equal(alone.body_q.numpy(), newtons.body_q.numpy())
+    assert np.array_equal(alone.body_qd.numpy(), newtons.body_qd.numpy())
+    alone.close()
+    newtons.close()
