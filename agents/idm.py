@@ -132,6 +132,7 @@ def drive_idm(
     own_route: wp.array(dtype=int),
     route_points: wp.array2d(dtype=wp.vec4),
     route_count: wp.array(dtype=int),
+    route_reach: wp.array(dtype=float),
     route_index: wp.array3d(dtype=int),
     headway: wp.array2d(dtype=float),
     min_gap: wp.array2d(dtype=float),
@@ -189,7 +190,9 @@ def drive_idm(
 
     axle_x = pose[0] + heading[0] * geometry[v].front_axle
     axle_y = pose[1] + heading[1] * geometry[v].front_axle
-    axle_index = project_local(route_points, route, route_count[route], index, WINDOW, axle_x, axle_y)
+    axle_index = project_local(
+        route_points, route, route_count[route], route_reach[route], index, WINDOW, axle_x, axle_y
+    )
     sample = route_points[route, axle_index]
     error = angle_between(wp.vec2(wp.cos(sample[2]), wp.sin(sample[2])), heading)
     offset = route_deviation(sample, axle_x, axle_y)
@@ -228,6 +231,7 @@ class IDMAgent:
             view.own_route,
             view.routes.points,
             view.routes.count,
+            view.routes.reach,
             view.route_index,
             view.scenario.headway,
             view.scenario.min_gap,

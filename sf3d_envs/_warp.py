@@ -23,6 +23,7 @@ STEP_MODULES = (
     "sf3d_envs.scenario.kernels",
     "sf3d_envs.scenario.lane_closure",
     "sf3d_envs.task.kernels",
+    "sf3d_envs.task.kernels_score",
     "sf3d_envs.task.reward",
     "sf3d_envs.observation.kernels",
     "sf3d_envs.envs.kernels",

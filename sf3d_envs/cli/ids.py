@@ -10,6 +10,7 @@ from .exits import InputError
 if TYPE_CHECKING:
     from ..registry import Condition
 
+
 def environment_ids() -> dict[str, Condition]:
     """IDs of all registered environments and their conditions, in registry order."""
     from ..registration import environment_ids as registered

@@ -8,12 +8,12 @@ import warp as wp
 
 from ..launches import LaunchList
 from ..observation.view import Observer, WorldView
-from ..scenario.kernels import project_to_routes
 from ..sim.dynamics import CONTROL_HZ
 from ..sim.simulator import Simulator
-from ..task.kernels import TaskState, freeze_finished, task_rules, update_events
+from ..task.kernels import TaskState, task_rules
 from ..task.kernels_errors import ErrorLog
-from ..task.reward import REWARD_TERMS, accumulate_reward, begin_decision
+from ..task.kernels_score import ScoreInputs, score_control_step
+from ..task.reward import REWARD_TERMS, begin_decision
 from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
 from .episodes import Episodes
@@ -117,48 +117,23 @@ def record_steps(
     if randomizer is not None:
         randomizer.record_delay(unrewarded, rows, task, training)
     sim.record_step(unrewarded)
-    routes = view.routes
-    unrewarded.add(
-        project_to_routes,
-        [sim.body_q, NUM_VEHICLES, len(routes), routes.points, routes.count, sim.stepping, view.route_index],
-    )
-    unrewarded.add(
-        update_events,
-        [
-            sim.body_q,
-            sim.body_qd,
-            sim.nonfinite,
-            sim.stepping,
-            view.geometry,
-            task_rules(config.task),
-            sim.terrain,
-            task,
-            NUM_VEHICLES,
-        ],
-    )
     control = LaunchList(sim.shards)
     control.extend(unrewarded)
-    control.add(
-        accumulate_reward,
-        [
-            sim.body_q,
-            sim.body_qd,
-            sim.stepping,
-            rows.collecting,
-            view.own_route,
-            routes.points,
-            view.route_index,
-            task,
-            weights,
-            training,
-            1.0 / CONTROL_HZ,
-            buffers.terms,
-            NUM_VEHICLES,
-        ],
-    )
-    for launches in (control, unrewarded):
-        overflow = sim.dynamics.rigid_contacts.overflow
-        launches.add(freeze_finished, [task, sim.nonfinite, overflow, errors, sim.stepping, horizon])
+    inputs = _score_inputs(config, sim, view, rows)
+    for launches, rewarded in ((control, 1), (unrewarded, 0)):
+        launches.add(
+            score_control_step,
+            [
+                inputs,
+                rewarded,
+                view.route_index,
+                task,
+                buffers.terms,
+                sim.dynamics.rigid_contacts.overflow,
+                errors,
+                sim.stepping,
+            ],
+        )
 
     finish = LaunchList(sim.shards)
     finish.add(kernels.finish_decision, [rows, task, buffers.terms, sim.stepping, 1 - training, horizon])
@@ -184,3 +159,18 @@ def record_steps(
         episodes.record(observe_and_reset, done_worlds=True)
         observe_and_reset.extend(observe_masked)
     return StepLists(begin, control, unrewarded, finish, replace_reward, observe_and_reset, observe_masked)
+
+
+def _score_inputs(config: EnvConfig, sim: Simulator, view: WorldView, rows: RowArrays) -> ScoreInputs:
+    inputs = ScoreInputs()
+    inputs.body_q, inputs.body_qd, inputs.nonfinite = sim.body_q, sim.body_qd, sim.nonfinite
+    inputs.collecting = rows.collecting
+    inputs.geometry, inputs.own_route = view.geometry, view.own_route
+    inputs.route_points, inputs.route_count = view.routes.points, view.routes.count
+    inputs.route_reach = view.routes.reach
+    inputs.terrain = sim.terrain
+    inputs.rules, inputs.weights = task_rules(config.task), config.reward.weights()
+    inputs.num_vehicles, inputs.num_routes = NUM_VEHICLES, len(view.routes)
+    inputs.stop_at_event = int(config.rules == "training")
+    inputs.horizon, inputs.dt = config.task.horizon_steps, 1.0 / CONTROL_HZ
+    return inputs

@@ -46,13 +46,42 @@ def sample_distance2(points: wp.array2d(dtype=wp.vec4), route: int, index: int, 
 
 @wp.func
 def project_local(
-    points: wp.array2d(dtype=wp.vec4), route: int, count: int, guess: int, window: int, x: float, y: float
+    points: wp.array2d(dtype=wp.vec4),
+    route: int,
+    count: int,
+    reach: float,
+    guess: int,
+    window: int,
+    x: float,
+    y: float,
 ) -> int:
-    """Nearest sample within guess +- window samples, the lowest index on ties; the guess if (x, y) is not finite."""
+    """Nearest sample within guess +- window samples, the lowest index on ties; the guess if (x, y) is not finite.
+
+    Within ``reach`` of the route the distance has one valley along the window, and walking downhill finds it; farther
+    away the window is searched.
+    """
     start = wp.clamp(guess, 0, count - 1)
     index = start
+    best = sample_distance2(points, route, start, x, y)
+    first = wp.max(start - window, 0)
+    last = wp.min(start + window, count - 1)
+    if best <= reach * reach:
+        while index > first:
+            distance2 = sample_distance2(points, route, index - 1, x, y)
+            if distance2 > best:
+                break
+            best = distance2
+            index -= 1
+        if index == start:
+            while index < last:
+                distance2 = sample_distance2(points, route, index + 1, x, y)
+                if distance2 >= best:
+                    break
+                best = distance2
+                index += 1
+        return index
     best = float(_INFINITY)
-    for i in range(wp.max(start - window, 0), wp.min(start + window, count - 1) + 1):
+    for i in range(first, last + 1):
         distance2 = sample_distance2(points, route, i, x, y)
         if distance2 < best:
             best = distance2
@@ -84,31 +113,28 @@ def project_global(points: wp.array2d(dtype=wp.vec4), route: int, count: int, x:
     return index
 
 
-@wp.kernel
-def project_to_routes(
+@wp.func
+def project_world(
     body_q: wp.array(dtype=wp.transform),
     num_vehicles: int,
     num_routes: int,
     points: wp.array2d(dtype=wp.vec4),
     count: wp.array(dtype=int),
-    stepping: wp.array(dtype=wp.int8),
+    reach: wp.array(dtype=float),
     route_index: wp.array3d(dtype=int),
-    world_begin: int,
+    world: int,
 ):
-    """Move every vehicle's sample index on every route to the nearest sample of the local window.
+    """Move the sample index of a world's vehicles on every route to the nearest sample of the local window.
 
-    Dim W. Shapes: body_q [W*V]; points [R, N] = (x, y, heading, curvature); count [R]; stepping [W], 0 = frozen world,
-    left as it is; route_index [W, V, R], read and written.
+    Shapes: body_q [W*V]; points [R, N] = (x, y, heading, curvature); count [R]; reach [R] (see `project_local`);
+    route_index [W, V, R], read and written.
     """
-    world = wp.tid() + world_begin
-    if stepping[world] == wp.int8(0):
-        return
     for vehicle in range(num_vehicles):
         position = wp.transform_get_translation(body_q[world * num_vehicles + vehicle])
         for route in range(num_routes):
             guess = route_index[world, vehicle, route]
             route_index[world, vehicle, route] = project_local(
-                points, route, count[route], guess, _WINDOW, position[0], position[1]
+                points, route, count[route], reach[route], guess, _WINDOW, position[0], position[1]
             )
 
 
@@ -125,7 +151,7 @@ def project_to_routes_global(
 ):
     """Set every vehicle's sample index on every route to the nearest sample of the whole route, in reset worlds only.
 
-    Dim W. Shapes as for `project_to_routes`; reset_mask [W].
+    Dim W. Shapes as for `project_world`; reset_mask [W].
     """
     world = wp.tid() + world_begin
     if not reset_mask[world]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import warp as wp
 
+from sf3d_envs.scenario.kernels import PROJECTION_WINDOW
 from sf3d_envs.terrain.lane_closure import ROAD, LaneClosureRoad
 
 FloatArray = npt.NDArray[np.float64]
@@ -235,6 +236,8 @@ class RouteTable:
         points: Samples (x [m], y [m], heading [rad], curvature [1/m]), vec4, shape [R, N]; a shorter route repeats its
             last sample.
         count: Number of samples of each route, int32, shape [R].
+        reach: Distance from each route within which its nearest sample can be found by walking downhill [m], float32,
+            shape [R].
     """
 
     def __init__(self, routes: Sequence[Route] | None = None, device: Any = "cpu") -> None:
@@ -258,6 +261,8 @@ class RouteTable:
             row[: len(samples)], row[len(samples) :] = samples, samples[-1]
         self.points = wp.array(table, dtype=wp.vec4, device=device)
         self.count = wp.array(counts, dtype=int, device=device)
+        reaches = [_descent_reach(route) for route in self.routes]
+        self.reach = wp.array(np.array(reaches, dtype=np.float32), dtype=float, device=device)
 
     def __len__(self) -> int:
         """Number of routes."""
@@ -267,3 +272,17 @@ class RouteTable:
     def digest(self) -> str:
         """SHA-256 (hex) over the routes' digests, in index order."""
         return hashlib.sha256("".join(route.digest for route in self.routes).encode()).hexdigest()
+
+
+def _descent_reach(route: Route) -> float:
+    """Distance within which the squared distance to the samples is convex over a projection window [m]; 0 if nowhere.
+
+    Its second derivative along the arc is 2 (1 - κ·offset): half of it is kept as a margin, far above float32 rounding.
+    Curvature is measured on the samples themselves.
+    """
+    if len(route.x) < 3:
+        return 0.0
+    heading = np.unwrap(np.arctan2(np.diff(route.y), np.diff(route.x)))
+    curvature = float(np.abs(np.diff(heading)).max()) / ROUTE_SPACING
+    window = (PROJECTION_WINDOW + 1) * ROUTE_SPACING
+    return max(min(0.5 / max(curvature, 1.0e-6) - window, 100.0), 0.0)

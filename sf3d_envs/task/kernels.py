@@ -142,8 +142,8 @@ def collides(
             there = body_q[first_body + other]
             delta = wp.vec2(there[0] - pose[0], there[1] - pose[1])
             other_size = wp.vec2(geometry[other].half_length + margin, geometry[other].half_width + margin)
-            reach = wp.length(size) + wp.length(other_size)
-            if wp.dot(delta, delta) <= reach * reach:
+            # Half perimeters bound the half diagonals; most pairs are apart and need no more.
+            if wp.abs(delta[0]) <= size[0] + size[1] + other_size[0] + other_size[1]:
                 other_heading = planar_heading(wp.transform_get_rotation(there))
                 if boxes_overlap(delta, heading, size, other_heading, other_size):
                     return True
@@ -164,25 +164,23 @@ def event_of(pose: wp.transform, fault: bool, collision: bool, rules: TaskRules)
     return NONE
 
 
-@wp.kernel
-def update_events(
+@wp.func
+def update_world_events(
     body_q: wp.array(dtype=wp.transform),
     body_qd: wp.array(dtype=wp.spatial_vector),
     nonfinite: wp.array2d(dtype=wp.int8),
-    stepping: wp.array(dtype=wp.int8),
     geometry: wp.array(dtype=VehicleGeometry),
     rules: TaskRules,
     terrain: Terrain,
     task: TaskState,
     num_vehicles: int,
-    world_begin: int,
+    w: int,
 ):
-    """Apply the outcome rules to the state after one control step; dim W.
+    """Apply the outcome rules to a world after one control step.
 
-    A frozen world, and a world that has had its fault, is left alone: nothing after the first reset is scored.
+    A world that has had its fault is left alone: nothing after the first reset is scored.
     """
-    w = wp.tid() + world_begin
-    if stepping[w] == wp.int8(0) or task.fault[w] != wp.int8(0):
+    if task.fault[w] != wp.int8(0):
         return
     step = task.step[w] + 1
     task.step[w] = step
@@ -222,23 +220,20 @@ def update_events(
             task.merge_since[w, v] = -1
 
 
-@wp.kernel
-def freeze_finished(
+@wp.func
+def stop_finished_world(
     task: TaskState,
     nonfinite: wp.array2d(dtype=wp.int8),
     overflow: wp.array(dtype=wp.int8),
     errors: ErrorLog,
     stepping: wp.array(dtype=wp.int8),
     horizon: int,
-    world_begin: int,
+    w: int,
 ):
-    """Stop the worlds that have had their fault or reached the horizon; dim W, after the reward of the control step.
+    """Stop a world that has had its fault or reached the horizon, after the reward of the control step.
 
     Notes what the physics flagged in this step; the overflow flag is taken down, so that the next one is seen.
     """
-    w = wp.tid() + world_begin
-    if stepping[w] == wp.int8(0):
-        return
     for v in range(nonfinite.shape[1]):
         if nonfinite[w, v] != wp.int8(0):
             note_error(errors, w, STATE, v, task.step[w])

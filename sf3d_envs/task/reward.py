@@ -99,11 +99,10 @@ def begin_decision(
             reward_terms[w, v, COMFORT] = weights.comfort * wp.abs(change)
 
 
-@wp.kernel
-def accumulate_reward(
+@wp.func
+def add_world_reward(
     body_q: wp.array(dtype=wp.transform),
     body_qd: wp.array(dtype=wp.spatial_vector),
-    stepping: wp.array(dtype=wp.int8),
     active: wp.array2d(dtype=wp.int8),
     own_route: wp.array(dtype=int),
     route_points: wp.array2d(dtype=wp.vec4),
@@ -114,16 +113,13 @@ def accumulate_reward(
     dt: float,
     reward_terms: wp.array3d(dtype=float),
     num_vehicles: int,
-    world_begin: int,
+    w: int,
 ):
-    """Add one control step of `dt` seconds to the terms of the active vehicles; dim W, after `update_events`.
+    """Add one control step of `dt` seconds to the terms of a world's active vehicles, after `update_world_events`.
 
     Progress is dt (v . tangent) on the own route. With `stop_at_event` a vehicle collects nothing after the step of
     its first event, which is how a row ends under the training rules.
     """
-    w = wp.tid() + world_begin
-    if stepping[w] == wp.int8(0):
-        return
     step = task.step[w]
     if task.fault[w] != wp.int8(0) and task.first_reset_step[w] != step:
         return

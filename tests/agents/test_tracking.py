@@ -7,11 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
+from alone import project_to_routes
 
 from sf3d_envs.agents import make_agent
 from sf3d_envs.observation.view import WorldView
 from sf3d_envs.registry import load_condition
-from sf3d_envs.scenario.kernels import project_to_routes, project_to_routes_global
+from sf3d_envs.scenario.kernels import project_to_routes_global
 from sf3d_envs.scenario.route import RouteTable
 from sf3d_envs.sim.simulator import Simulator
 from sf3d_envs.terrain.lane_closure import lane_closure_terrain
@@ -57,7 +58,7 @@ def test_largest_offset_on_the_merge_route(speed, bound):
     while x < 140.0:
         sim.command.numpy()[:] = agent.act(view).numpy()
         sim.control_step()
-        wp.launch(project_to_routes, dim=1, inputs=[*table, sim.stepping, index, 0], device="cpu")
+        wp.launch(project_to_routes, dim=1, inputs=[*table, routes.reach, sim.stepping, index, 0], device="cpu")
         x, y = sim.body_q.numpy()[0, :2].tolist()
         largest = max(largest, abs(float(np.interp(x, route.x, route.y)) - y))
     sim.close()

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import warp as wp
+from alone import project_to_routes
 
 from sf3d_envs.scenario.kernels import (
     PROJECTION_WINDOW,
     project_global,
     project_local,
-    project_to_routes,
     project_to_routes_global,
 )
 from sf3d_envs.scenario.route import Route, RouteTable, lane_closure_routes
@@ -34,6 +34,7 @@ COUNT = TABLE.count.numpy()
 def local_kernel(
     points: wp.array2d(dtype=wp.vec4),
     count: wp.array(dtype=int),
+    reach: wp.array(dtype=float),
     route: int,
     window: int,
     guess: wp.array(dtype=int),
@@ -41,7 +42,7 @@ def local_kernel(
     out: wp.array(dtype=int),
 ):
     i = wp.tid()
-    out[i] = project_local(points, route, count[route], guess[i], window, xy[i][0], xy[i][1])
+    out[i] = project_local(points, route, count[route], reach[route], guess[i], window, xy[i][0], xy[i][1])
 
 
 @wp.kernel
@@ -69,9 +70,8 @@ def run_local(route, xy, guess, window=PROJECTION_WINDOW):
     out = wp.zeros(len(xy), dtype=int, device="cpu")
     guess = wp.array(np.broadcast_to(guess, len(xy)).astype(np.int32), dtype=int, device="cpu")
     xy = wp.array(xy, dtype=wp.vec2, device="cpu")
-    wp.launch(
-        local_kernel, dim=len(out), inputs=[TABLE.points, TABLE.count, route, window, guess, xy, out], device="cpu"
-    )
+    inputs = [TABLE.points, TABLE.count, TABLE.reach, route, window, guess, xy, out]
+    wp.launch(local_kernel, dim=len(out), inputs=inputs, device="cpu")
     return out.numpy()
 
 
@@ -101,10 +101,19 @@ def test_global_far_off_the_map():
         np.testing.assert_array_equal(run_global(route, xy), brute(route, xy))
 
 
+def test_walking_downhill_is_limited_by_curvature():
+    """0.5 R less the window of 10.5 m; 0 on a route too short to have a curvature."""
+    reach = TABLE.reach.numpy()
+    assert reach[2] == pytest.approx(0.5 * 40.0 - 10.5, abs=0.01)
+    assert reach[3] == 0.0
+    assert 70.0 < reach[1] < 100.0 == reach[0]
+
+
+@pytest.mark.parametrize("scatter", [0.3, 6.0, 40.0])
 @pytest.mark.parametrize("route", range(5))
-def test_local_equals_brute_force_over_the_window(route):
+def test_local_equals_brute_force_over_the_window(route, scatter):
     rng = np.random.default_rng(10 + route)
-    picked, xy = positions(route, rng)
+    picked, xy = positions(route, rng, number=600, scatter=scatter)
     guess = picked + rng.integers(-30, 31, len(picked))
     centre = np.clip(guess, 0, COUNT[route] - 1)
     expected = [
@@ -168,6 +177,11 @@ def kernel_inputs(pose, mask, index, begin):
     ]
 
 
+def following_inputs(pose, stepping, index, begin):
+    inputs = kernel_inputs(pose, stepping, index, begin)
+    return [*inputs[:5], TABLE.reach, *inputs[5:]]
+
+
 def nearest(pose):
     xy = pose[:, :2]
     return np.stack([brute(r, xy) for r in range(ROUTES)], axis=1).reshape(WORLDS, VEHICLES, ROUTES)
@@ -190,7 +204,7 @@ def test_stepping_worlds_follow_their_vehicles():
     stepping = np.array([1, 0, 1, 1], dtype=np.int8)
     for _ in range(5):
         pose[:, 0] += 7.3
-        inputs = kernel_inputs(pose, wp.array(stepping, dtype=wp.int8, device="cpu"), index, 0)
+        inputs = following_inputs(pose, wp.array(stepping, dtype=wp.int8, device="cpu"), index, 0)
         wp.launch(project_to_routes, dim=WORLDS, inputs=inputs, device="cpu")
     moving = stepping == 1
     np.testing.assert_array_equal(index.numpy()[moving], nearest(pose)[moving])
@@ -202,8 +216,8 @@ def test_shards_of_worlds_give_the_same_indices():
     pose[5, 0] = np.nan
     ones = wp.ones(WORLDS, dtype=wp.int8, device="cpu")
     whole, parts = (wp.full((WORLDS, VEHICLES, ROUTES), 600, dtype=int, device="cpu") for _ in range(2))
-    wp.launch(project_to_routes, dim=WORLDS, inputs=kernel_inputs(pose, ones, whole, 0), device="cpu")
+    wp.launch(project_to_routes, dim=WORLDS, inputs=following_inputs(pose, ones, whole, 0), device="cpu")
     for begin, dim in ((3, 1), (0, 3)):
-        wp.launch(project_to_routes, dim=dim, inputs=kernel_inputs(pose, ones, parts, begin), device="cpu")
+        wp.launch(project_to_routes, dim=dim, inputs=following_inputs(pose, ones, parts, begin), device="cpu")
     np.testing.assert_array_equal(whole.numpy(), parts.numpy())
     assert (whole.numpy()[1, 2] == 600).all()

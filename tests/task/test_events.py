@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import warp as wp
+from alone import freeze_finished, update_events
 from observation.worlds import CAR, Scene, quaternion
 
 from sf3d_envs.observation.geometry import vehicle_geometry
 from sf3d_envs.task import Event, TaskConfig
-from sf3d_envs.task.kernels import freeze_finished, reset_task, task_rules, task_state, update_events
+from sf3d_envs.task.kernels import reset_task, task_rules, task_state
 from sf3d_envs.task.kernels_errors import error_log
 
 OPEN, CLOSING = -26.25, -29.75

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import warp as wp
+from alone import accumulate_reward
 from observation.worlds import Scene, arc_route, merge_route
 
 from sf3d_envs.task import Event
 from sf3d_envs.task.kernels import task_state
-from sf3d_envs.task.reward import REWARD_TERMS, RewardConfig, accumulate_reward, begin_decision
+from sf3d_envs.task.reward import REWARD_TERMS, RewardConfig, begin_decision
 
 DT = 1.0 / 60.0
 
