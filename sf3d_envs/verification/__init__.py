@@ -1,4 +1,4 @@
-"""Verification of the physics: closed forms, float64, standards, conservation laws and bitwise promises, as a report."""
+"""Verification of the physics as a report: closed forms, float64, standards, conservation laws, bitwise promises."""
 
 from __future__ import annotations
 

@@ -130,7 +130,9 @@ def run(record: Record) -> None:
     time = CONTROL * np.arange(1, len(rows) + 1)
     for k, name in enumerate(MANOEUVRES):
         style = "-" if k < len(COLORS) else ":"
-        axes[0].semilogy(time, 1000.0 * np.maximum(rows[:, 0, k], 1e-9), style, color=COLORS[k % 10], label=name, lw=1.2)
+        axes[0].semilogy(
+            time, 1000.0 * np.maximum(rows[:, 0, k], 1e-9), style, color=COLORS[k % 10], label=name, lw=1.2
+        )
     axes[0].axhline(1000.0 * BOUNDS["position"][0], **REFERENCE)
     axes[0].text(0.1, 1150.0 * BOUNDS["position"][0], "bound, 5 mm", fontsize=8, va="bottom")
     axes[0].set_ylim(1e-5, 30.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsFloat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,9 +116,9 @@ class Record:
     def add(
         self,
         name: str,
-        measured: float,
-        expected: float,
-        tolerance: float = 0.0,
+        measured: SupportsFloat,
+        expected: SupportsFloat,
+        tolerance: SupportsFloat = 0.0,
         unit: str = "",
         *,
         states: str,
@@ -133,7 +133,7 @@ class Record:
         """
         if relation not in RELATIONS:
             raise ValueError(f"relation {relation!r} is unknown; known: {', '.join(RELATIONS)}")
-        if not tolerance >= 0.0:
+        if not float(tolerance) >= 0.0:
             raise ValueError(f"tolerance of {name!r} must be >= 0, got {tolerance}")
         if any(check.name == name for check in self.checks):
             raise ValueError(f"check name {name!r} appears twice in group {self.group!r}")
@@ -152,11 +152,11 @@ class Record:
         self.checks.append(check)
         return check
 
-    def at_most(self, name: str, measured: float, bound: float, unit: str = "", **words: str) -> Check:
+    def at_most(self, name: str, measured: SupportsFloat, bound: SupportsFloat, unit: str = "", **words: str) -> Check:
         """Append a check that ``measured <= bound``; ``words`` are states, source and plot."""
         return self.add(name, measured, bound, 0.0, unit, relation="at most", **words)  # type: ignore[arg-type]
 
-    def at_least(self, name: str, measured: float, bound: float, unit: str = "", **words: str) -> Check:
+    def at_least(self, name: str, measured: SupportsFloat, bound: SupportsFloat, unit: str = "", **words: str) -> Check:
         """Append a check that ``measured >= bound``; ``words`` are states, source and plot."""
         return self.add(name, measured, bound, 0.0, unit, relation="at least", **words)  # type: ignore[arg-type]
 

@@ -115,11 +115,6 @@ class History:
         local = SIGNS * half_extent(self.car)
         return self.position[..., None, :] + np.einsum("twvij,cj->twvci", self.turn, local)
 
-    @property
-    def upright(self) -> Array:
-        """z component of the body's up axis, [T, W, V]."""
-        return self.turn[..., 2, 2]
-
 
 def simulate(
     variants: Sequence[TerrainVariant],

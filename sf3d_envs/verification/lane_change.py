@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,8 +15,7 @@ from .fleet import CONTROL, Array, Fleet, plane
 from .plots import COLORS, REFERENCE, panels
 
 OFFSET = 3.5
-"""Distance between the centre lines of the lanes [m]; the standard dimensions 3.5 m, that it is the centre lines' is our
-reading."""
+"""Distance between the lanes [m]; the standard gives 3.5 m, and that it joins the centre lines is our reading."""
 
 FRICTION = (1.0, 0.7, 0.5, 0.35)
 SPEEDS_KMH = np.arange(48.0, 125.0, 4.0)
@@ -183,7 +183,7 @@ def run(record: Record) -> None:
         np.diff(top).max(),
         0.0,
         "km/h",
-        states=f"Highest clean entry speeds: {', '.join(f'{v:.0f} km/h at μ {m:g}' for v, m in zip(top, FRICTION))}.",
+        states=f"Highest clean entry speeds: {_listed(top, '.0f', 'km/h')}.",
         source="less grip cannot help",
         **words,
     )
@@ -209,18 +209,22 @@ def run(record: Record) -> None:
         1.05,
         "μ g",
         states="The clean runs stay on the friction circle "
-        f"({', '.join(f'{v:.2f} at μ {m:g}' for v, m in zip(used, FRICTION))}); heave moves the load by some per cent.",
+        f"({_listed(used, '.2f', 'μ g')}); heave moves the load by some per cent.",
         source="Coulomb friction",
         **words,
     )
     driver = DRIVERS[best[0]]
     record.remarks.append(
         f"Reference of the double lane change: ISO 3888-1 fixes cones and entry speed and leaves judgement to a test "
-        f"driver, so there is no published value for this car. Each surface is driven by {len(DRIVERS)} settings of one "
-        f"path follower and the best counts (μ 1: preview {driver.preview:g} s, {driver.pace:g} rad/s, cut "
+        f"driver, so there is no published value for this car. Each surface is driven by {len(DRIVERS)} settings of "
+        f"one path follower and the best counts (μ 1: preview {driver.preview:g} s, {driver.pace:g} rad/s, cut "
         f"{driver.cut:g} m). A better driver may be faster."
     )
     _plot(record, runs, chosen, top)
+
+
+def _listed(values: Sequence[float] | Array, form: str, unit: str) -> str:
+    return ", ".join(f"{value:{form}} {unit} at μ {mu:g}" for value, mu in zip(values, FRICTION, strict=True))
 
 
 def _highest(clean: np.ndarray) -> float:

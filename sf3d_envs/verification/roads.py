@@ -179,7 +179,7 @@ def run(record: Record) -> None:
         alone,
         0,
         "worlds",
-        states=f"Each of the {len(conditions)} worlds has the same bits alone with its one variant as among the others.",
+        states=f"Each of {len(conditions)} worlds has the same bits alone with its one variant as among the others.",
         **source,
     )
     backwards = Readings(conditions[::-1])
@@ -320,9 +320,13 @@ def _plot(record: Record, conditions: Sequence[Condition], read: Readings) -> No
     grade = np.array([c.grade for c in conditions])
     axes[0].bar(place, own, width=0.8, color="#d8dee6", label="condition")
     least = np.nanmin(read.preview_friction, axis=(1, 2))
-    axes[0].plot(place - 0.2, read.friction[:, CLOSING].mean(axis=1), "o", color=COLORS[0], label="wheels, closing lane")
+    axes[0].plot(
+        place - 0.2, read.friction[:, CLOSING].mean(axis=1), "o", color=COLORS[0], label="wheels, closing lane"
+    )
     axes[0].plot(place, least, "s", color=COLORS[2], markersize=5, label="preview, least value")
-    axes[0].plot(place + 0.2, 2.0 * read.roof_friction, "D", color=COLORS[1], markersize=5, label="chassis, twice its own")
+    axes[0].plot(
+        place + 0.2, 2.0 * read.roof_friction, "D", color=COLORS[1], markersize=5, label="chassis, twice its own"
+    )
     axes[0].set_ylabel("surface friction μ")
     axes[1].bar(place, 100.0 * grade, width=0.8, color="#d8dee6", label="condition")
     run_ = read.height[:, CLOSING]

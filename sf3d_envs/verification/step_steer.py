@@ -122,9 +122,7 @@ def run(record: Record) -> None:
     _plot(record, yaw_rate, expected_rate, angle, car, gradient)
 
 
-def _plot(
-    record: Record, yaw_rate: Array, expected: Array, angle: Array, car: VehicleParams, gradient: float
-) -> None:
+def _plot(record: Record, yaw_rate: Array, expected: Array, angle: Array, car: VehicleParams, gradient: float) -> None:
     figure, axes = panels(2, width=11.0, height=4.0)
     time = CONTROL * np.arange(1, len(yaw_rate) + 1)
     for k, speed in enumerate(SPEEDS):

@@ -49,7 +49,7 @@ def run(record: Record) -> None:
     x[probe], y[probe] = ROAD.change_x, ROAD.closing_lane_y
     fleet = Fleet([variant for part in parts for variant in part], x=x, y=y, speed=speed)
     speeds, places = [fleet.forward_speed], [fleet.position[:, 0] - x]
-    spun = np.zeros(count)
+    spun: Array = np.zeros(count)
     for step in range(round(SECONDS / CONTROL)):
         fleet.control_step(accel, 0.0)
         speeds.append(fleet.forward_speed)
@@ -71,7 +71,13 @@ def run(record: Record) -> None:
             "source": f"{SPEC}: onset at about {0.9 if mu > 0.1 else 0.4} m/s²; half the weight is on the driven axle",
         }
         add = record.at_least if spins else record.at_most
-        add(f"wheelspin μ {mu:.2f} request {request:.2f}", spun[slip[index]], 3.0 if spins else 0.1, "m/s", **words)
+        add(
+            f"wheelspin μ {mu:.2f} request {request:.2f}",
+            float(spun[slip[index]]),
+            3.0 if spins else 0.1,
+            "m/s",
+            **words,
+        )
 
 
 def _launch(record: Record, launch: Array, brake: Array, car: VehicleParams) -> None:
@@ -245,4 +251,4 @@ def _probe(record: Record, place: Array, speed: Array, on_road: Array, even: Arr
     axes[1].text(PATCH + 3.0, 15.6, "end of the 140 m patch", fontsize=8, va="center")
     axes[1].set(title="Braking probe", xlabel="front bumper past the patch edge [m]", ylabel="speed [m/s]")
     axes[1].legend(fontsize="small", frameon=False, loc="upper right", bbox_to_anchor=(1.0, 0.9))
-    record.draw("braking", figure, "Left: above μ 0.5 brake torque and locking rear wheels set the distance. Right: who stops inside the patch.")
+    record.draw("braking", figure, "Above μ 0.5 (left) brake torque and locking rear wheels set the distance.")

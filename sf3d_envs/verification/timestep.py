@@ -129,8 +129,10 @@ def run(record: Record) -> None:
     axes[0].axvline(240.0, color="#888888", linewidth=0.8)
     axes[0].set_xticks(RATES, [str(rate) for rate in RATES])
     axes[0].minorticks_off()
-    axes[0].set(
-        title=f"Difference from {FINE:,} Hz", xlabel="physics rate [Hz]", ylabel="difference"
-    )
+    axes[0].set(title=f"Difference from {FINE:,} Hz", xlabel="physics rate [Hz]", ylabel="difference")
     legend_beside(axes[0])
-    record.draw("timestep", figure, "Largest difference over the run (for braking: of the stopping distance); 240 Hz is the simulator's own rate.")
+    record.draw(
+        "timestep",
+        figure,
+        "Largest difference over the run, for braking of the stopping distance; the simulator runs at 240 Hz.",
+    )

@@ -40,8 +40,8 @@ def run(record: Record) -> None:
     fleet.set_spin(spin)
     before = {"linear": fleet.velocity, "yaw_rate": fleet.omega[:, 2], "spin": fleet.spin, "z": fleet.position[:, 2]}
     fleet.substep(accel, 0.0)
-    case, load = wheel_case(before, accel.astype(np.float32), mu, car)
-    new_spin, force_long, force_lat = solve_wheel(case)
+    case, load = wheel_case(before, accel.astype(np.float32).astype(np.float64), mu, car)
+    _, force_long, force_lat = solve_wheel(case)
 
     error = np.abs(fleet.spin - bisect_spin(case))
     words = {"source": "bisection on J (ω' - ω)/Δt = T_d - T_b sgn ω' - R F_x(ω'), float64"}
@@ -158,7 +158,7 @@ def _slip_power(before: dict[str, Array], fleet: Fleet, force: Array, case: Whee
     return wheels - body
 
 
-def _plot(record: Record, force: Array, saturated: Array) -> None:
+def _plot(record: Record, force: Array, saturated: np.ndarray) -> None:
     figure, axes = panels(width=5.6, height=5.2)
     angle = np.linspace(0.0, 2.0 * np.pi, 200)
     axes[0].plot(force[~saturated, 1], force[~saturated, 0], ".", markersize=3, color=COLORS[0], label="rolling")

@@ -33,9 +33,7 @@ def constant(value: float | np.ndarray) -> ScalarField:
     return lambda x, y: np.broadcast_to(column, np.shape(x)).astype(np.float64)
 
 
-def plane_road(
-    friction: float | np.ndarray | ScalarField = 1.0, slope_x: float = 0.0, slope_y: float = 0.0
-) -> Road64:
+def plane_road(friction: float | np.ndarray | ScalarField = 1.0, slope_x: float = 0.0, slope_y: float = 0.0) -> Road64:
     """An infinite plane through the origin with gradients `slope_x`, `slope_y` [-]."""
     return Road64(
         height=lambda x, y: slope_x * x + slope_y * y,
