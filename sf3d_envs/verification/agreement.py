@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..terrain.friction import Rectangle
 from ..terrain.heightfield import Heightfield, HeightfieldGrid
@@ -32,7 +33,7 @@ BUMP = 0.15 * np.clip(1.0 - np.abs(STATION - 20.0) / 5.0, 0.0, 1.0)
 CROWN = 0.1 * np.cos(0.7 * STATION)[:, None] * np.cos(0.9 * COLUMN)[None, :]
 
 
-def road(profile: Array | float = 0.0, *patches: Rectangle, friction: float = 1.0) -> TerrainVariant:
+def road(profile: npt.ArrayLike = 0.0, *patches: Rectangle, friction: float = 1.0) -> TerrainVariant:
     """A road with a height profile along x (or a full table) and patches."""
     table = np.asarray(profile) if np.ndim(profile) == 2 else np.reshape(profile, (-1, 1))
     heights = np.broadcast_to(table, (GRID.nx, GRID.ny))

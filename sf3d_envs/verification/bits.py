@@ -12,7 +12,6 @@ from ..sim.simulator import Simulator
 from ..terrain.lane_closure import ROAD, lane_closure_terrain
 from ..terrain.variants import TerrainVariant
 from .check import Record
-from .fleet import Array
 
 SLUGS = ("reference", "mu018", "gradeN045", "gradeP030-mu018")
 VEHICLES, STEPS, EVERY = 12, 180, 30
@@ -77,7 +76,7 @@ class Worlds:
         return history
 
 
-def _commands(identity: int) -> Array:
+def _commands(identity: int) -> np.ndarray:
     """Harsh random commands held for a third of a second, [STEPS, V, 2]: they collide, spin and leave the road."""
     rng = np.random.default_rng(2000 + identity)
     accel = rng.uniform(-8.0, 5.0, (STEPS // 20 + 1, VEHICLES))

@@ -312,15 +312,15 @@ def _plot(record: Record, history: History, pile: History, wall: tuple[History, 
     axes[0].axhline(1.0, **REFERENCE)
     axes[0].set(title="Two cars in free flight", xlabel="time [s]", ylabel="kinetic energy / start")
     axes[0].set_ylim(-0.03, 1.08)
-    axes[0].legend(fontsize="small", frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.3))
+    axes[0].legend(fontsize="small", frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.24))
     for w, surface in enumerate(("dry road", "no friction")):
         depth = np.where(pile.depth[:, w] > 1e-7, 1000.0 * pile.depth[:, w], np.nan)
         axes[1].semilogy(pile.time, depth, ".", color=COLORS[w], label=surface)
     axes[1].set(title="Pile-up of twelve", xlabel="time [s]", ylabel="deepest penetration [mm]")
-    axes[1].legend(fontsize="small", frameon=False, loc="lower right", markerscale=1.5)
+    axes[1].legend(fontsize="small", frameon=False, loc="upper right", ncols=2, markerscale=1.5)
     axes[1].axhline(1000.0 * DEPTH, **REFERENCE)
     axes[1].text(0.05, 1250.0 * DEPTH, "20 mm allowed", fontsize=8, va="bottom")
-    axes[1].set(xlim=(0.0, pile.time[-1]), ylim=(1e-4, 100.0))
+    axes[1].set(xlim=(0.0, pile.time[-1]), ylim=(1e-4, 300.0))
     half = half_extent(CAR)
     for v in range(pile.position.shape[2]):
         axes[2].plot(pile.time, pile.position[:, 0, v, 0] + half[0], color=COLORS[v % 10], linewidth=1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -169,7 +170,7 @@ def run(record: Record) -> None:
     highest = np.array([[_highest(row) for row in table] for table in clean])
     best = highest.argmax(axis=1)
     top = highest[np.arange(len(FRICTION)), best]
-    words = {"plot": "lane-change"}
+    words: dict[str, Any] = {"plot": "lane-change"}
     record.add(
         "cones hit at 80 km/h, μ 1",
         0.0 if clean[0, best[0], SPEEDS_KMH == STANDARD_KMH].all() else 1.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -133,10 +134,10 @@ class Readings:
         self.preview_bits = [row.tobytes() for row in channels]
         scale = np.array([channel.scale for channel in spec.channels])
         block = (channels * scale)[..., spec.slice("preview")].astype(np.float64)
-        own = view.own_route.numpy()
-        nearest = view.route_index.numpy()[:, np.arange(len(own)), own]
+        own: Any = view.own_route.numpy()
+        nearest = np.asarray(view.route_index.numpy())[:, np.arange(len(own)), own]
         ahead = np.round(np.array(LOOK_AHEAD_M) / ROUTE_SPACING).astype(int)
-        index = np.minimum(nearest[..., None] + ahead, view.routes.count.numpy()[own][None, :, None] - 1)
+        index: Any = np.minimum(nearest[..., None] + ahead, view.routes.count.numpy()[own][None, :, None] - 1)
         self.preview_points = view.routes.points.numpy()[own[None, :, None], index].astype(np.float64)
         live = channels[..., spec["ego.valid"]] == 1.0
         self.preview_friction = np.where(live[..., None], block[..., 0::2], np.nan)

@@ -155,6 +155,7 @@ class Vehicle64:
         origin = self.position[:, None, :] + self.car.anchors @ turn.transpose(0, 2, 1)
         down = -turn[:, None, :, 2]
         distance = np.zeros(origin.shape[:2])
+        point, gx, gy = origin, distance, distance
         for _ in range(20):  # Newton on a piecewise linear surface ends exactly after a few facets
             point = origin + distance[..., None] * down
             gx, gy = self.road.gradient(point[..., 0], point[..., 1])
