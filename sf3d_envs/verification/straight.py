@@ -137,7 +137,7 @@ def _launch(record: Record, launch: Array, brake: Array, car: VehicleParams) -> 
     axes[0].axvline(3.17, color="#888888", linewidth=0.8, linestyle=":", label="expected time to 15 m/s, 3.17 s")
     axes[0].axhline(15.0, color="#888888", linewidth=0.8)
     axes[0].set(title="Full throttle from rest", xlabel="time [s]", ylabel="forward speed [m/s]")
-    axes[0].legend(fontsize="small", frameon=False, loc="lower right")
+    axes[0].legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.8))
     axes[1].plot([-6.5, 4.5], [-6.5, 4.5], **REFERENCE, label="realized = requested")
     axes[1].plot([*BRAKE[::-1], *LAUNCH[1:]], [*lost[::-1], *gained], "o", color=COLORS[1], label="simulator")
     axes[1].set(title="Open-loop request", xlabel="requested [m/s²]", ylabel="realized [m/s²]")
