@@ -1,1 +1,1 @@
-"""Float64 NumPy reference of the vehicle, written from the specification and independent of the Warp kernels."""
+"""The float64 reference of `sf3d_envs.verification.reference`, which tests and `sf3d verify` share."""
