@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from .base import Agent, agent_digest
+from .base import Agent, RecordedAgent, agent_digest
 
-__all__ = ["AGENTS", "Agent", "agent_digest", "make_agent"]
+__all__ = ["AGENTS", "Agent", "RecordedAgent", "agent_digest", "make_agent"]
 
 AGENTS: dict[str, tuple[str, str]] = {
     "idm17": (".idm", "IDMAgent"),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import torch
+    import warp as wp
 
+    from sf3d_envs.launches import LaunchList
     from sf3d_envs.observation.view import WorldView
 
 
@@ -47,6 +49,25 @@ class Agent(Protocol):
             Tensor [W, V, 2] = requested acceleration [m/s^2] and normalized steering; the agent's own buffer, valid
             until the next call.
         """
+        ...
+
+
+@runtime_checkable
+class RecordedAgent(Agent, Protocol):
+    """An agent whose decision is recorded launches, which an environment puts among its own.
+
+    Attributes:
+        action: The buffer that the launches write, [W, V] vec2.
+    """
+
+    action: wp.array
+
+    def record(self, launches: LaunchList) -> None:
+        """Append the launches of one decision for all worlds of the bound view."""
+        ...
+
+    def check_bound(self, view: WorldView) -> None:
+        """Raise RuntimeError unless the agent is bound to `view`."""
         ...
 
 

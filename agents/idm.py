@@ -241,13 +241,16 @@ class IDMAgent:
             view.num_vehicles,
             self.action,
         ]
-        self._launch = wp.launch(
-            drive_idm, dim=shape, inputs=[*self._arguments, 0], device=view.device, record_cmd=True
-        )
+        self._decision = view.launches()
+        self.record(self._decision)
 
     def record(self, launches: "LaunchList") -> None:
-        """Append the launch to a list over shards of the worlds; `bind` must have been called."""
+        """Append the launch of one decision to a list over shards of the worlds; `bind` must have been called."""
         launches.add(drive_idm, self._arguments, per_world=(self.action.shape[1],))
+
+    def check_bound(self, view: "WorldView") -> None:
+        """Raise RuntimeError unless the agent is bound to `view`."""
+        require_bound(self.name, self._view, view)
 
     def reset(self, mask: "torch.Tensor | None" = None) -> None:
         """Do nothing: the agent has no memory."""
@@ -258,6 +261,6 @@ class IDMAgent:
         Raises:
             RuntimeError: If the agent is not bound to `view`.
         """
-        require_bound(self.name, self._view, view)
-        self._launch.launch()
+        self.check_bound(view)
+        self._decision.run()
         return self._tensor

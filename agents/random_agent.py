@@ -12,6 +12,7 @@ from .base import agent_digest, require_bound
 if TYPE_CHECKING:
     import torch
 
+    from sf3d_envs.launches import LaunchList
     from sf3d_envs.observation.view import WorldView
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -63,13 +64,17 @@ class RandomAgent:
         shape = (view.num_worlds, view.num_vehicles)
         self.action = wp.zeros(shape, dtype=wp.vec2, device=view.device)
         self._tensor = wp.to_torch(self.action)
-        self._launch = wp.launch(
-            drive_random,
-            dim=shape,
-            inputs=[view.seed, view.step, view.stepping, self.action, 0],
-            device=view.device,
-            record_cmd=True,
-        )
+        self._arguments = [view.seed, view.step, view.stepping, self.action]
+        self._decision = view.launches()
+        self.record(self._decision)
+
+    def record(self, launches: "LaunchList") -> None:
+        """Append the launch of one decision to a list over shards of the worlds; `bind` must have been called."""
+        launches.add(drive_random, self._arguments, per_world=(self.action.shape[1],))
+
+    def check_bound(self, view: "WorldView") -> None:
+        """Raise RuntimeError unless the agent is bound to `view`."""
+        require_bound(self.name, self._view, view)
 
     def reset(self, mask: "torch.Tensor | None" = None) -> None:
         """Do nothing: the numbers are addressed by seed and step."""
@@ -80,6 +85,6 @@ class RandomAgent:
         Raises:
             RuntimeError: If the agent is not bound to `view`.
         """
-        require_bound(self.name, self._view, view)
-        self._launch.launch()
+        self.check_bound(view)
+        self._decision.run()
         return self._tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import warp as wp
 
@@ -19,6 +20,9 @@ from .config import NUM_VEHICLES, EnvConfig
 from .episodes import Episodes
 from .kernels import RowArrays
 from .randomizer import Randomizer
+
+if TYPE_CHECKING:
+    from .traffic import RecordedAgent
 
 REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
 """Limits of an action: requested acceleration [m/s²] and normalized steering."""
@@ -82,6 +86,7 @@ def record_steps(
     buffers: StepBuffers,
     *,
     traffic_hz: int,
+    traffic: RecordedAgent | None = None,
     randomizer: Randomizer | None = None,
 ) -> StepLists:
     """Record every launch list of an environment."""
@@ -97,11 +102,13 @@ def record_steps(
     begin.add(begin_decision, [buffers.request, view.command, rows.collecting, weights, buffers.terms, NUM_VEHICLES])
 
     unrewarded = LaunchList(sim.shards)
+    if traffic is not None:
+        traffic.record(unrewarded)
     unrewarded.add(
         kernels.latch_commands,
         [
             buffers.request,
-            buffers.traffic,
+            buffers.traffic if traffic is None else traffic.action,
             buffers.traffic_held,
             CONTROL_HZ // traffic_hz,
             rows,

@@ -30,7 +30,7 @@ from .outputs import output_tensors
 from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
-from .traffic import load_traffic
+from .traffic import bind_traffic, load_traffic, traffic_commands
 
 
 class TorchEnv(DeviceOwner):
@@ -122,6 +122,7 @@ class TorchEnv(DeviceOwner):
         )
         self.view = self._build_view()
         self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
+        self._recorded_traffic = bind_traffic(self._traffic, self.view)
         self._buffers = StepBuffers(self.num_worlds, self.num_rows, self._observer.obs, self._device)
         self._lists = record_steps(
             config,
@@ -134,13 +135,12 @@ class TorchEnv(DeviceOwner):
             self._observer,
             self._buffers,
             traffic_hz=CONTROL_HZ if self._traffic is None else self._traffic.decision_hz,
+            traffic=self._recorded_traffic,
             randomizer=self._randomizer,
         )
         self._tensors = output_tensors(self._rows, self._episodes, self.sim, self._observer, self._buffers)
         self._state = "new"
         self._renderer: Any = None
-        if self._traffic is not None:
-            self._traffic.bind(self.view)
 
     # ------------------------------------------------------------------ construction
 
@@ -150,6 +150,7 @@ class TorchEnv(DeviceOwner):
             num_worlds=self.num_worlds,
             num_vehicles=NUM_VEHICLES,
             device=self._device,
+            shards=sim.shards,
             body_q=sim.body_q,
             body_qd=sim.body_qd,
             wheel_spin=sim.wheel_spin,
@@ -272,27 +273,17 @@ class TorchEnv(DeviceOwner):
     def _drive(self, control: LaunchList) -> None:
         """Run the control steps of a decision; a traffic agent decides at its own rate in between."""
         steps = self.config.steps_per_decision
-        if self._traffic is None:
+        if self._recorded_traffic is not None:
+            self._recorded_traffic.check_bound(self.view)
+        if self._traffic is None or self._recorded_traffic is not None:
             control.run(steps)
             return
         period = CONTROL_HZ // self._traffic.decision_hz
         aligned = steps % period == 0
         for k in range(steps):
             if not aligned or k % period == 0:
-                self._buffers.traffic_tensor.copy_(self._traffic_commands())
+                self._buffers.traffic_tensor.copy_(traffic_commands(self._traffic, self.view))
             control.run()
-
-    def _traffic_commands(self) -> torch.Tensor:
-        """Let the traffic agent decide and check what it returns."""
-        commands = self._traffic.act(self.view)
-        expected = tuple(self._buffers.traffic_tensor.shape)
-        if not isinstance(commands, torch.Tensor) or tuple(commands.shape) != expected:
-            given = tuple(commands.shape) if isinstance(commands, torch.Tensor) else type(commands).__name__
-            raise ValueError(
-                f"traffic agent {self._traffic.name!r} must return a tensor of shape {expected} (worlds, vehicles, 2), "
-                f"got {given}"
-            )
-        return commands
 
     def _row_tensor(self, name: str, dtype: torch.dtype) -> torch.Tensor:
         """Call a user's function and check what it returns."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import warp as wp
 
+from ..launches import LaunchList, Shards
 from ..scenario.route import ROUTE_SPACING
 from ..terrain.lane_closure import LaneClosureRoad
 from .geometry import vehicle_geometry
@@ -19,7 +20,6 @@ from .spec import ObservationSpec
 if TYPE_CHECKING:
     import torch
 
-    from ..launches import LaunchList
     from ..scenario.kernels import ScenarioArrays
     from ..scenario.route import RouteTable
     from ..sim.vehicle import VehicleParams
@@ -76,6 +76,7 @@ class WorldView:
         terrain: `Terrain` bank; only the preview channels read it.
         owes_merge: For each route, whether its vehicles owe a merge.
         desired_speed: Desired speed of the scenario [m/s].
+        shards: Split of the worlds over threads; None = none.
         open_lane: Lower and upper y of the open lane [m].
     """
 
@@ -100,8 +101,13 @@ class WorldView:
     terrain: Terrain
     owes_merge: tuple[bool, ...] = (False, True)
     desired_speed: float = 17.0
+    shards: Shards | None = None
     open_lane: tuple[float, float] = (ROAD.lane_line_y, ROAD.paved_y_max)
     _observers: dict[bool, Observer] = field(default_factory=dict, init=False, repr=False)
+
+    def launches(self) -> LaunchList:
+        """An empty list of launches over the view's worlds, split as the simulation is."""
+        return LaunchList(self.shards or Shards(self.num_worlds, wp.get_device(self.device), 1))
 
     @property
     def vehicle(self) -> VehicleParams:
@@ -166,13 +172,8 @@ class Observer:
             view.num_vehicles,
             self.obs,
         ]
-        self._launch = wp.launch(
-            observe,
-            dim=self.obs.shape[:2],
-            inputs=[*self._arguments, 0],
-            device=view.device,
-            record_cmd=True,
-        )
+        self._launches = view.launches()
+        self.record(self._launches)
 
     def record(self, launches: LaunchList) -> None:
         """Append the launch to a list over shards of the worlds."""
@@ -180,7 +181,7 @@ class Observer:
 
     def write(self) -> None:
         """Write the rows of all worlds."""
-        self._launch.launch()
+        self._launches.run()
 
 
 def _inputs(view: WorldView, spec: ObservationSpec) -> ObservationInputs:

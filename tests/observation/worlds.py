@@ -157,6 +157,7 @@ class Scene:
         routes = SimpleNamespace(
             points=array(packed.astype(np.float32), wp.vec4),
             count=array(np.array([len(route) for route in self.routes], np.int32), wp.int32),
+            reach=array(np.zeros(len(self.routes), np.float32), wp.float32),
         )
         presets = ("headway", "min_gap", "accel_max", "comfort_decel")
         return WorldView(
