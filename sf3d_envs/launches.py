@@ -7,10 +7,13 @@ split. So a step is recorded once per shard of worlds and each thread replays it
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any
+from functools import wraps
+from itertools import groupby, pairwise
+from typing import Any, ParamSpec, TypeVar
 
 import warp as wp
 
@@ -18,6 +21,27 @@ MIN_WORLDS_TO_SHARD = 8
 MAX_THREADS = 1024
 MAX_WORLDS = 1_000_000
 """More worlds than a machine holds (about 0.1 MB each): a larger number is a slip."""
+
+
+_CAPTURING = threading.RLock()
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+def outside_captures(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Keep a function that launches, copies or fills directly apart from the capture of graphs in other threads.
+
+    Warp's capture is a state of the process: what another thread launches meanwhile would be recorded and not run. A
+    replayed graph is not concerned.
+    """
+
+    @wraps(function)
+    def apart(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        with _CAPTURING:
+            return function(*args, **kwargs)
+
+    return apart
 
 
 def usable_threads() -> int:
@@ -50,13 +74,15 @@ class Shards:
         num_worlds: Worlds W.
         device: Warp device; only a CPU is split.
         threads: Threads to use; below 8 worlds the calling thread does all.
+        graphs: Whether lists of launches are captured as graphs; False launches one by one, with the same bits.
     """
 
-    def __init__(self, num_worlds: int, device: wp.Device, threads: int):
+    def __init__(self, num_worlds: int, device: wp.Device, threads: int, *, graphs: bool = True):
         count = min(threads, num_worlds) if device.is_cpu and num_worlds >= MIN_WORLDS_TO_SHARD else 1
         edges = [num_worlds * k // count for k in range(count + 1)]
         self.ranges = tuple(pairwise(edges))
         self.device = device
+        self.graphs = graphs
         self._pool: ThreadPoolExecutor | None = None
         self._process = os.getpid()
         self._closed = False
@@ -97,18 +123,60 @@ class Shards:
         self._pool = None
 
 
+class _Call:
+    """A Python function in a list of launches."""
+
+    def __init__(self, function: Callable[[], None]):
+        self._function = function
+
+    def launch(self, stream: wp.Stream | None) -> None:
+        """Run the function, its launches on ``stream``."""
+        if stream is None:
+            self._function()
+        else:
+            with wp.ScopedStream(stream):
+                self._function()
+
+
+class _Graph:
+    """Consecutive launches, captured once: a launch from Python costs more than a small kernel runs."""
+
+    def __init__(self, commands: Sequence[wp.Launch], device: wp.Device, stream: wp.Stream | None):
+        self._commands = commands
+        with _CAPTURING, wp.ScopedCapture(device, stream=stream) as capture:
+            for command in commands:
+                command.launch(stream)
+        self._graph = capture.graph
+
+    def launch(self, stream: wp.Stream | None) -> None:
+        """Replay; inside somebody else's CUDA capture the launches are issued one by one, so that it records them."""
+        if stream is not None and stream.is_capturing:
+            for command in self._commands:
+                command.launch(stream)
+        else:
+            wp.capture_launch(self._graph, stream)
+
+
 class LaunchList:
     """A fixed list of launches, each over all worlds, replayed in order.
 
-    Every kernel takes the first world of its shard as last argument and a launch dimension that starts with worlds.
+    Every kernel takes the first world of its shard as last argument and a launch dimension that starts with worlds. The
+    first run captures the launches of each shard as a Warp graph (a CUDA graph on a GPU), which later runs replay
+    without the interpreter.
     """
 
     def __init__(self, shards: Shards):
         self._shards = shards
-        self._commands: list[list[Any]] = [[] for _ in shards.ranges]
+        self._commands: list[list[wp.Launch | _Call]] = [[] for _ in shards.ranges]
+        self._replays: list[list[_Graph | _Call]] | None = None
+
+    def __len__(self) -> int:
+        """Number of launches per run and shard."""
+        return len(self._commands[0])
 
     def add(self, kernel: Any, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
         """Record a launch whose dimension is worlds, then ``per_world``."""
+        self._replays = None
         for commands, (begin, end) in zip(self._commands, self._shards.ranges, strict=True):
             commands.append(
                 wp.launch(
@@ -120,21 +188,65 @@ class LaunchList:
                 )
             )
 
+    def call(self, function: Callable[[], None]) -> None:
+        """Append a Python function that covers all worlds; the list must not be split over threads.
+
+        Raises:
+            ValueError: If it is split.
+        """
+        if len(self._commands) != 1:
+            raise ValueError(f"a function covers all worlds, but they are split over {len(self._commands)} threads")
+        self._replays = None
+        self._commands[0].append(_Call(function))
+
     def extend(self, other: LaunchList) -> None:
         """Append the launches of another list over the same shards."""
+        self._replays = None
         for mine, theirs in zip(self._commands, other._commands, strict=True):
             mine.extend(theirs)
 
     def run(self, repeat: int = 1) -> None:
         """Replay the list ``repeat`` times; each shard runs on its own thread, on CUDA on torch's current stream."""
         stream = self._shards.torch_stream()
+        replays: Sequence[Sequence[Any]] = self._commands
+        if self._shards.graphs:
+            if self._replays is None:
+                self._replays = [self._capture(commands, stream) for commands in self._commands]
+            replays = self._replays
 
-        def replay(commands: list[Any]):
+        def replay(items: Sequence[Any]):
             def task() -> None:
                 for _ in range(repeat):
-                    for command in commands:
-                        command.launch(stream)
+                    for item in items:
+                        item.launch(stream)
 
             return task
 
-        self._shards.run([replay(commands) for commands in self._commands])
+        self._shards.run([replay(items) for items in replays])
+
+    def profile(self, repeat: int = 20) -> list[tuple[str, float]]:
+        """Least time of each launch on the first shard, one by one from Python: (kernel name, seconds).
+
+        The launches run, so the worlds of that shard move on.
+        """
+        stream = self._shards.torch_stream()
+        times = []
+        for command in self._commands[0]:
+            best = float("inf")
+            for _ in range(repeat):
+                started = time.perf_counter()
+                command.launch(stream)
+                wp.synchronize_device(self._shards.device)
+                best = min(best, time.perf_counter() - started)
+            times.append((command.kernel.key if isinstance(command, wp.Launch) else "python", best))
+        return times
+
+    def _capture(self, commands: Sequence[wp.Launch | _Call], stream: wp.Stream | None) -> list[_Graph | _Call]:
+        """Graphs of the runs of launches between Python functions."""
+        replays: list[_Graph | _Call] = []
+        for launches, group in groupby(commands, key=lambda command: isinstance(command, wp.Launch)):
+            if launches:
+                replays.append(_Graph(list(group), self._shards.device, stream))  # pyright: ignore[reportArgumentType]
+            else:
+                replays.extend(group)  # pyright: ignore[reportArgumentType]
+        return replays

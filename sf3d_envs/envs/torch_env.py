@@ -11,7 +11,7 @@ import torch
 import warp as wp
 
 from .._warp import get_device, load_kernels
-from ..launches import LaunchList
+from ..launches import LaunchList, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
 from ..observation.view import Observer, WorldView
@@ -70,6 +70,7 @@ class TorchEnv(DeviceOwner):
     _kept = frozenset({"config", "conditions", "num_worlds", "num_rows", "observation_spec", "device", "_state"})
     _instead = "pickle env.config and make a new one with TorchEnv(config=config)"
 
+    @outside_captures
     def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
         if config is None:
             known = {field.name for field in dataclasses.fields(EnvConfig)}
@@ -173,6 +174,7 @@ class TorchEnv(DeviceOwner):
     # ------------------------------------------------------------------ stepping
 
     @exclusive
+    @outside_captures
     def reset(
         self, *, seed: Any = None, options: Mapping[str, Any] | None = None
     ) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -357,6 +359,7 @@ class TorchEnv(DeviceOwner):
         return read_errors(self._errors, self.config.controlled, self.config.steps_per_decision, past=past)
 
     @exclusive
+    @outside_captures
     def render(self, world: int = 0, overlay: tuple[str, ...] | None = None) -> np.ndarray | None:
         """Frame of one world, uint8 [height, width, 3]; None in the modes None and "human" (which updates the viewer).
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import warp as wp
 
+from sf3d_envs.launches import outside_captures
 from sf3d_envs.random import Domain, IntegerLike, philox_block, uniform_int, unsigned_integers
 from sf3d_envs.terrain.lane_closure import ROAD
 
@@ -203,6 +204,7 @@ class ScenarioBuffers:
         ]
 
 
+@outside_captures
 def sample_lane_closures(seeds: Sequence[int] | npt.NDArray[Any]) -> list[LaneClosureScenario]:
     """Scenarios of several seeds, by the sampler kernel on the CPU.
 

@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 
 from .._warp import get_device
-from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads
+from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
 from . import SOLVERS
@@ -65,6 +65,7 @@ class Simulator(DeviceOwner):
     _kept = frozenset({"num_worlds", "num_vehicles", "vehicles", "device"})
     _instead = "pickle its arguments and make a new one, and keep what you need of its state with array.numpy()"
 
+    @outside_captures
     def __init__(
         self,
         num_worlds: int,
@@ -157,6 +158,7 @@ class Simulator(DeviceOwner):
         self._step.run(count)
 
     @exclusive
+    @outside_captures
     def place(
         self, mask: np.ndarray, position: np.ndarray, yaw: np.ndarray | float = 0.0, speed: np.ndarray | float = 0.0
     ):
