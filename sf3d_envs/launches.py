@@ -7,7 +7,7 @@ split. So a step is recorded once per shard of worlds and each thread replays it
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -89,6 +89,21 @@ class Shards:
         self._pool = None
 
 
+class _Call:
+    """A Python function with the interface of a recorded launch."""
+
+    def __init__(self, function: Callable[[], None]):
+        self._function = function
+
+    def launch(self, stream: wp.Stream | None) -> None:
+        """Run the function, its launches on ``stream``."""
+        if stream is None:
+            self._function()
+        else:
+            with wp.ScopedStream(stream):
+                self._function()
+
+
 class LaunchList:
     """A fixed list of launches, each over all worlds, replayed in order.
 
@@ -111,6 +126,16 @@ class LaunchList:
                     record_cmd=True,
                 )
             )
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Append a Python function that covers all worlds; the list must not be split over threads.
+
+        Raises:
+            ValueError: If it is split.
+        """
+        if len(self._commands) != 1:
+            raise ValueError(f"a function covers all worlds, but they are split over {len(self._commands)} threads")
+        self._commands[0].append(_Call(function))
 
     def extend(self, other: LaunchList) -> None:
         """Append the launches of another list over the same shards."""

@@ -18,9 +18,9 @@ from .solver import CONTROL_HZ, SUBSTEPS, SolverVehicle
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
+    from ..terrain.kernels import Terrain
     from ..terrain.variants import TerrainVariant
-
-
+    from .solver_xpbd import SolverReference
 
 class Simulator:
     """W independent worlds of V vehicles, stepped together.
@@ -49,9 +49,10 @@ class Simulator:
         vehicle: One parameter set for all vehicles, or one per vehicle of a world (the same in every world).
         num_vehicles: V >= 1.
         device: "cpu" or "cuda:N".
-        threads: CPU threads; None = all usable cores.
-        solver: "vehicle".
-        fused: Launch shape, None = by device (see :class:`SolverVehicle`).
+        threads: CPU threads; None = all usable cores. The solver "xpbd" runs on one.
+        solver: "vehicle", or "xpbd" for the reference path (:class:`~sf3d_envs.sim.solver_xpbd.SolverReference`): the
+            same forces, Newton's own rigid bodies and contacts.
+        fused: Launch shape, None = by device (see :class:`SolverVehicle`); no choice with "xpbd".
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -78,7 +79,9 @@ class Simulator:
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
         self.device = get_device(device)
         self._closed = False
-        self.shards = Shards(self.num_worlds, self.device, check_threads(threads))
+        threads = check_threads(threads)
+        # Newton steps all worlds in one launch, which a CPU runs on one thread.
+        self.shards = Shards(self.num_worlds, self.device, threads if solver == "vehicle" else 1)
 
         reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
         self.bank = TerrainBank(variants, self.device, reach=float(reach))
@@ -87,11 +90,16 @@ class Simulator:
         )
         self.terrain = self.bank.data(self.world_variant)
 
-        self.model = _build_model(self.num_worlds, self.vehicles, self.device)
+        if solver == "vehicle":
+            self.model = _build_model(self.num_worlds, self.vehicles, self.device)
+            self.solver = SolverVehicle(
+                self.model, vehicles=self.vehicles, terrain=self.terrain, shards=self.shards, fused=fused
+            )
+        else:
+            self.model, self.solver = _reference(
+                self.num_worlds, self.vehicles, self.bank.variants, self.terrain, self.device
+            )
         self.state = self.model.state()
-        self.solver = SolverVehicle(
-            self.model, vehicles=self.vehicles, terrain=self.terrain, shards=self.shards, fused=fused
-        )
         self.arrays = self.solver.bind(self.state)
         self.body_q: wp.array = self.arrays.body_q
         self.body_qd: wp.array = self.arrays.body_qd
@@ -221,6 +229,21 @@ def _world_variants(world_variant: Sequence[int] | None, worlds: int, variants: 
     if index.min() < 0 or index.max() >= variants:
         raise ValueError(f"world_variant must lie in [0, {variants - 1}], got {index.min()} to {index.max()}")
     return index.astype(np.int32)
+
+
+def _reference(
+    worlds: int,
+    vehicles: Sequence[VehicleParams],
+    variants: Sequence[TerrainVariant],
+    terrain: Terrain,
+    device: wp.Device,
+) -> tuple[newton.Model, SolverReference]:
+    """Model and solver of the reference path; its modules are imported for it alone."""
+    from .reference_model import build_reference_model
+    from .solver_xpbd import SolverReference
+
+    model, roads = build_reference_model(worlds, vehicles, variants, device)
+    return model, SolverReference(model, roads=roads, vehicles=vehicles, terrain=terrain)
 
 
 def _build_model(worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> newton.Model:

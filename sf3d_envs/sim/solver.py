@@ -21,6 +21,30 @@ CONTROL_HZ = 60
 SUBSTEPS = SUBSTEP_HZ // CONTROL_HZ
 
 
+def allocate_arrays(num_worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> VehicleArrays:
+    """What a solver holds of the vehicles of all worlds, zeroed; ``body_q`` and ``body_qd`` come from a Newton state."""
+    shape = (num_worlds, len(vehicles))
+    arrays = VehicleArrays()
+    arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)
+    arrays.wheel_spin = wp.zeros(shape, dtype=wp.vec4, device=device)
+    arrays.wheel_angle = wp.zeros(shape, dtype=wp.vec4, device=device)
+    arrays.steer_angle = wp.zeros(shape, dtype=float, device=device)
+    arrays.command = wp.zeros(shape, dtype=wp.vec2, device=device)
+    arrays.wheel_load = wp.zeros(shape, dtype=wp.vec4, device=device)
+    arrays.wheel_friction = wp.zeros(shape, dtype=wp.vec4, device=device)
+    arrays.wheel_compression = wp.zeros(shape, dtype=wp.vec4, device=device)
+    arrays.forward_speed = wp.zeros(shape, dtype=float, device=device)
+    arrays.forward_accel = wp.zeros(shape, dtype=float, device=device)
+    arrays.nonfinite = wp.zeros(shape, dtype=wp.int8, device=device)
+    arrays.home_q = wp.zeros(shape, dtype=wp.transform, device=device)
+    arrays.previous_q = wp.zeros(shape, dtype=wp.transform, device=device)
+    kinds = list(dict.fromkeys(vehicles))
+    arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
+    index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
+    arrays.params_index = wp.array(np.tile(index, (num_worlds, 1)), dtype=int, device=device)
+    return arrays
+
+
 class SolverVehicle(SolverBase):
     """Raycast vehicles on per-world terrain, with chassis-road and chassis-chassis contact.
 
@@ -59,28 +83,8 @@ class SolverVehicle(SolverBase):
         self.fused = model.device.is_cpu if fused is None else fused
         self._shards = shards
         self._launches: dict[tuple[int, float], tuple[newton.State, LaunchList]] = {}
-        shape = (self.num_worlds, self.num_vehicles)
         device = model.device
-        kinds = list(dict.fromkeys(vehicles))
-
-        arrays = VehicleArrays()
-        arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)
-        arrays.wheel_spin = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_angle = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.steer_angle = wp.zeros(shape, dtype=float, device=device)
-        arrays.command = wp.zeros(shape, dtype=wp.vec2, device=device)
-        arrays.wheel_load = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_friction = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_compression = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.forward_speed = wp.zeros(shape, dtype=float, device=device)
-        arrays.forward_accel = wp.zeros(shape, dtype=float, device=device)
-        arrays.nonfinite = wp.zeros(shape, dtype=wp.int8, device=device)
-        arrays.home_q = wp.zeros(shape, dtype=wp.transform, device=device)
-        arrays.previous_q = wp.zeros(shape, dtype=wp.transform, device=device)
-        arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
-        index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
-        arrays.params_index = wp.array(np.tile(index, (self.num_worlds, 1)), dtype=int, device=device)
-        self.arrays = arrays
+        self.arrays = allocate_arrays(self.num_worlds, vehicles, device)
 
         # Boxes of similar size can touch at most a handful of neighbours at once.
         pairs = min(self.num_vehicles * (self.num_vehicles - 1) // 2, 6 * self.num_vehicles)
