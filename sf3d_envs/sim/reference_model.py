@@ -54,6 +54,7 @@ def build_reference_model(
         # Roads never meet: each world has one.
         warnings.filterwarnings("ignore", message="Heightfield-vs-heightfield")
         model = builder.finalize(device=device)
+    _set_road_bounds(model, of_variant, variants)
 
     roads = RoadShapes()
     per_world = len(vehicles) + 1
@@ -70,6 +71,18 @@ def _shape(friction: float, *, gap: float = 0.0, collides: bool = True) -> newto
     return newton.ModelBuilder.ShapeConfig(
         density=0.0, mu=friction, mu_torsional=0.0, mu_rolling=0.0, gap=gap, has_shape_collision=collides
     )
+
+
+def _set_road_bounds(model: newton.Model, rows: Sequence[int], variants: Sequence[TerrainVariant]) -> None:
+    """Local bounds of the variants' shapes; Newton 1.8 gives all heightfields of a model those of the first one."""
+    lower, upper = model.shape_collision_aabb_lower.numpy(), model.shape_collision_aabb_upper.numpy()
+    for row, variant in zip(rows, variants, strict=True):
+        grid, heights = variant.heightfield.grid, variant.heightfield.heights
+        half_x, half_y = 0.5 * (grid.x1 - grid.x0), 0.5 * (grid.y1 - grid.y0)
+        lower[row] = -half_x, -half_y, heights.min()
+        upper[row] = half_x, half_y, heights.max()
+    model.shape_collision_aabb_lower.assign(lower)
+    model.shape_collision_aabb_upper.assign(upper)
 
 
 def _add_variant(builder: newton.ModelBuilder, variant: TerrainVariant, chassis_friction: float) -> int:

@@ -27,6 +27,7 @@ from newton.solvers import SolverBase, SolverXPBD
 
 from ..launches import LaunchList
 from ..terrain.kernels import Terrain
+from . import kernels_xpbd
 from .kernels_vehicle import VehicleArrays
 from .kernels_xpbd import (
     BodyCopies,
@@ -127,8 +128,10 @@ class SolverReference(SolverBase):
             capacity=self._contacts.rigid_contact_max,
             overflow=wp.zeros(self.num_worlds, dtype=wp.int8, device=model.device),
         )
+        self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph]] = {}
         with _announced(str(model.device)):
-            self._newton_step(1.0 / SUBSTEP_HZ)
+            wp.load_module(kernels_xpbd, device=model.device)
+            self._newton_step(1.0 / SUBSTEP_HZ)  # Newton's kernels load when they are first launched
 
     def bind(self, state: newton.State) -> VehicleArrays:
         """The solver's arrays together with a state's body arrays."""
@@ -140,7 +143,7 @@ class SolverReference(SolverBase):
         self, launches: LaunchList, state: newton.State, *, substeps: int = SUBSTEPS, dt: float = 1 / SUBSTEP_HZ
     ):
         """Append ``substeps`` substeps under a held command, in place on ``state``; they raise as :meth:`advance`."""
-        self.bind(state)
+        self._graph(state, substeps, dt)
         launches.call(lambda: self.advance(state, substeps=substeps, dt=dt))
 
     def advance(self, state: newton.State, *, substeps: int = SUBSTEPS, dt: float = 1 / SUBSTEP_HZ) -> None:
@@ -149,7 +152,23 @@ class SolverReference(SolverBase):
         Raises:
             RuntimeError: If there were more contacts than the buffer holds; the state is then not to be used.
         """
-        arrays = self.bind(state)
+        wp.capture_launch(self._graph(state, substeps, dt))
+        if self.rigid_contacts.overflow.numpy().any():
+            raise RuntimeError(
+                f"solver 'xpbd': more contacts than the buffer of {self.rigid_contacts.capacity} for "
+                f"{self.num_worlds} worlds holds; use fewer vehicles, a coarser terrain grid or solver='vehicle'"
+            )
+
+    def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph:
+        """The launches of ``substeps`` substeps, captured once: a launch from Python costs more than most of them run."""
+        key = (id(state), substeps, dt)
+        if key not in self._graphs:
+            with wp.ScopedCapture(self.model.device) as capture:
+                self._launch(self.bind(state), substeps, dt)
+            self._graphs[key] = (state, capture.graph)  # holding the state keeps its id taken
+        return self._graphs[key][1]
+
+    def _launch(self, arrays: VehicleArrays, substeps: int, dt: float) -> None:
         device = self.model.device
         shape = (self.num_worlds, self.num_vehicles)
         wp.launch(
@@ -170,11 +189,6 @@ class SolverReference(SolverBase):
                 device=device,
             )
         wp.launch(finish_reference_steps, dim=shape, inputs=[arrays, self.stepping, substeps * dt], device=device)
-        if self.rigid_contacts.overflow.numpy().any():
-            raise RuntimeError(
-                f"solver 'xpbd': more contacts than the buffer of {self.rigid_contacts.capacity} for "
-                f"{self.num_worlds} worlds holds; use fewer vehicles, a coarser terrain grid or solver='vehicle'"
-            )
 
     def _newton_step(self, dt: float) -> None:
         """Contacts at the start of the substep, then Newton's step from ``_before`` to ``_after``."""
