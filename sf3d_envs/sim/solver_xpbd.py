@@ -48,6 +48,9 @@ PAIR_CONTACTS = 8
 ROAD_CONTACTS = 64
 """Contacts kept free per vehicle for the road: a box on its roof touches up to twelve facets of a 5 m x 2 m grid."""
 
+_LOADED: set[str] = set()
+"""Devices on which this process has loaded Newton's kernels."""
+
 
 @dataclass
 class NewtonContacts:
@@ -112,7 +115,7 @@ class SolverReference(SolverBase):
             rigid_contact_max=self.num_worlds * per_world,
             max_triangle_pairs=self.num_worlds * self.num_vehicles * ROAD_CONTACTS,
             reduce_contacts=False,
-            deterministic=True,
+            deterministic=model.device.is_cuda,  # a CPU launch runs its threads in order
             verify_buffers=False,
         )
         self._contacts = self._pipeline.contacts()
@@ -239,11 +242,13 @@ class SolverReference(SolverBase):
 @contextmanager
 def _announced(device: str) -> Iterator[None]:
     """Say on stderr what takes so long if the block compiles Newton's kernels."""
-    text = f"sf3d: loading Newton's XPBD kernels for {device}; the first time compiles them, about 35 s, cached afterwards ..."
+    text = f"sf3d: loading Newton's XPBD kernels for {device}; the first time compiles them, a minute, cached afterwards ..."
     word = threading.Timer(ANNOUNCE_AFTER_S, lambda: print(text, file=sys.stderr, flush=True))
     word.daemon = True
-    word.start()
+    if device not in _LOADED:
+        word.start()
     try:
         yield
     finally:
         word.cancel()
+        _LOADED.add(device)
