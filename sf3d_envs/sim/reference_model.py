@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -65,6 +66,13 @@ def build_reference_model(
     roads.lower, roads.upper = model.shape_collision_aabb_lower, model.shape_collision_aabb_upper
     roads.friction = model.shape_material_mu
     return model, roads
+
+
+def reachable_facets(vehicles: Sequence[VehicleParams], variants: Sequence[TerrainVariant]) -> int:
+    """Most facets that the bounding box of one vehicle, grown by the contact gap, can lie over."""
+    reach = max(math.hypot(car.length, car.width, car.height) for car in vehicles) + 2.0 * CONTACT_GAP
+    grids = [variant.heightfield.grid for variant in variants]
+    return max(2 * (math.ceil(reach / grid.dx) + 1) * (math.ceil(reach / grid.dy) + 1) for grid in grids)
 
 
 def _shape(friction: float, *, gap: float = 0.0, collides: bool = True) -> newton.ModelBuilder.ShapeConfig:

@@ -239,11 +239,12 @@ def _reference(
     device: wp.Device,
 ) -> tuple[newton.Model, SolverReference]:
     """Model and solver of the reference path; its modules are imported for it alone."""
-    from .reference_model import build_reference_model
+    from .reference_model import build_reference_model, reachable_facets
     from .solver_xpbd import SolverReference
 
     model, roads = build_reference_model(worlds, vehicles, variants, device)
-    return model, SolverReference(model, roads=roads, vehicles=vehicles, terrain=terrain)
+    facets = reachable_facets(vehicles, variants)
+    return model, SolverReference(model, roads=roads, vehicles=vehicles, terrain=terrain, facets=facets)
 
 
 def _build_model(worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> newton.Model:

@@ -44,9 +44,8 @@ from .vehicle import VehicleParams
 ITERATIONS = 8
 ANNOUNCE_AFTER_S = 1.5
 PAIR_CONTACTS = 8
-"""Most contacts of two boxes."""
-ROAD_CONTACTS = 64
-"""Contacts kept free per vehicle for the road: a box on its roof touches up to twelve facets of a 5 m x 2 m grid."""
+FACET_CONTACTS = 4
+"""Contacts kept free for a pair of boxes and for a box with a facet of the road."""
 
 _LOADED: set[str] = set()
 """Devices on which this process has loaded Newton's kernels."""
@@ -78,7 +77,9 @@ class SolverReference(SolverBase):
         roads: Its road shapes.
         vehicles: Parameters of the vehicles of a world, in order; the same for every world.
         terrain: Terrain of the worlds; wheels and preview read it, never Newton's heights.
-        contacts_per_world: Share of a world in Newton's contact buffer; None = what twelve boxes need.
+        facets: Most facets of a road that one vehicle can reach.
+        contacts_per_world: Share of a world in Newton's contact buffer; None = enough for vehicles that all lie on their
+            roofs in a heap.
 
     Raises:
         ValueError: If the model's body count does not fit.
@@ -91,6 +92,7 @@ class SolverReference(SolverBase):
         roads: RoadShapes,
         vehicles: Sequence[VehicleParams],
         terrain: Terrain,
+        facets: int,
         contacts_per_world: int | None = None,
     ):
         super().__init__(model)
@@ -108,12 +110,12 @@ class SolverReference(SolverBase):
             model, iterations=ITERATIONS, rigid_contact_con_weighting=True, angular_damping=0.0, enable_restitution=False
         )
         pairs = min(self.num_vehicles * (self.num_vehicles - 1) // 2, 6 * self.num_vehicles)
-        per_world = contacts_per_world or PAIR_CONTACTS * pairs + ROAD_CONTACTS * self.num_vehicles
+        per_world = contacts_per_world or PAIR_CONTACTS * pairs + FACET_CONTACTS * facets * self.num_vehicles
         self._pipeline = newton.CollisionPipeline(
             model,
             broad_phase="explicit",
             rigid_contact_max=self.num_worlds * per_world,
-            max_triangle_pairs=self.num_worlds * self.num_vehicles * ROAD_CONTACTS,
+            max_triangle_pairs=self.num_worlds * self.num_vehicles * facets,
             reduce_contacts=False,
             deterministic=model.device.is_cuda,  # a CPU launch runs its threads in order
             verify_buffers=False,
@@ -159,7 +161,7 @@ class SolverReference(SolverBase):
         if self.rigid_contacts.overflow.numpy().any():
             raise RuntimeError(
                 f"solver 'xpbd': more contacts than the buffer of {self.rigid_contacts.capacity} for "
-                f"{self.num_worlds} worlds holds; use fewer vehicles, a coarser terrain grid or solver='vehicle'"
+                f"{self.num_worlds} worlds holds; use fewer vehicles per world or solver='vehicle'"
             )
 
     def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph:
