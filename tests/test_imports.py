@@ -24,6 +24,7 @@ ALLOWED = {
     "agents": BASE | {"terrain", "scenario", "sim", "observation"},
     "evaluation": BASE | {"terrain", "scenario", "sim", "observation", "task", "render", "envs", "agents"},
 }
+ALLOWED["verification"] = ALLOWED["evaluation"] | {"evaluation"}
 ALLOWED["cli"] = set(ALLOWED)
 # Module (dotted, below sf3d_envs) -> further layers it may import, with the reason.
 EXCEPTIONS = {

@@ -137,6 +137,7 @@ class SolverReference(SolverBase):
         with _announced(str(model.device)):
             wp.load_module(kernels_xpbd, device=model.device)
             self._newton_step(1.0 / SUBSTEP_HZ)  # Newton's kernels load when they are first launched
+        self.rigid_contacts.overflow.zero_()  # that step saw all bodies in one place
 
     def bind(self, state: newton.State) -> VehicleArrays:
         """The solver's arrays together with a state's body arrays."""

@@ -1,0 +1,1 @@
+"""Checks of the simulator against references, as functions that return what they found."""
