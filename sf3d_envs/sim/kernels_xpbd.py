@@ -25,8 +25,10 @@ PARKING_SPACING = wp.constant(100.0)
 
 @wp.struct
 class BodyCopies:
-    """The bodies as Newton steps them, [W·V]: pose, velocity, wrench at the COM (world frame, linear first); ``moves``
-    is 0 for a vehicle whose step is not copied back."""
+    """The bodies as Newton steps them, [W·V]: pose, velocity, wrench at the COM (world frame, linear first).
+
+    ``moves`` is 0 for a vehicle whose step is not copied back.
+    """
 
     q: wp.array(dtype=wp.transform)
     qd: wp.array(dtype=wp.spatial_vector)
@@ -137,7 +139,12 @@ def apply_vehicle_forces(
 
 
 @wp.kernel
-def take_newton_step(s: VehicleArrays, q: wp.array(dtype=wp.transform), qd: wp.array(dtype=wp.spatial_vector), moves: wp.array(dtype=wp.int8)):
+def take_newton_step(
+    s: VehicleArrays,
+    q: wp.array(dtype=wp.transform),
+    qd: wp.array(dtype=wp.spatial_vector),
+    moves: wp.array(dtype=wp.int8),
+):
     """Thread per vehicle: take over what Newton made of the body."""
     w, v = wp.tid()
     body = w * s.params_index.shape[1] + v

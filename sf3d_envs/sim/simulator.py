@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..terrain.variants import TerrainVariant
     from .solver_xpbd import SolverReference
 
+
 class Simulator:
     """W independent worlds of V vehicles, stepped together.
 

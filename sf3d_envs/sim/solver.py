@@ -22,7 +22,7 @@ SUBSTEPS = SUBSTEP_HZ // CONTROL_HZ
 
 
 def allocate_arrays(num_worlds: int, vehicles: Sequence[VehicleParams], device: wp.Device) -> VehicleArrays:
-    """What a solver holds of the vehicles of all worlds, zeroed; ``body_q`` and ``body_qd`` come from a Newton state."""
+    """What a solver holds of all vehicles, zeroed; ``body_q`` and ``body_qd`` come from a Newton state."""
     shape = (num_worlds, len(vehicles))
     arrays = VehicleArrays()
     arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)

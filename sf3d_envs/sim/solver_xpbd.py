@@ -8,8 +8,8 @@ its start act as an external wrench on the bodies, Newton finds contacts and sol
 * positions are plain float32 sums, without the compensated remainder;
 * contacts are solved Jacobi-wise, each body's correction divided by its number of contacts
   (``rigid_contact_con_weighting``), which damps pile-ups and does not keep momentum exactly;
-* chassis-road friction is ½·μ of the variant's base surface: Newton knows no friction patches. Wheels, which carry a car
-  that stands on them, read the patches as ever;
+* chassis-road friction is that of the variant's base surface: Newton knows no friction patches. Wheels read the patches
+  as ever;
 * a road ends at the edge of its table; beyond it there is nothing to touch.
 """
 
@@ -58,8 +58,8 @@ class NewtonContacts:
     Attributes:
         count: Contacts of the last substep, all worlds together, [1] int.
         capacity: Contacts that the buffer holds.
-        overflow: 1 where the buffer was too small, [W] int8; Newton does not say whose contacts were lost, so all worlds
-            are flagged.
+        overflow: 1 where the buffer was too small, [W] int8; Newton does not say whose contacts were lost, so all
+            worlds are flagged.
     """
 
     count: wp.array
@@ -78,8 +78,8 @@ class SolverReference(SolverBase):
         vehicles: Parameters of the vehicles of a world, in order; the same for every world.
         terrain: Terrain of the worlds; wheels and preview read it, never Newton's heights.
         facets: Most facets of a road that one vehicle can reach.
-        contacts_per_world: Share of a world in Newton's contact buffer; None = enough for vehicles that all lie on their
-            roofs in a heap.
+        contacts_per_world: Share of a world in Newton's contact buffer; None = enough for vehicles that all lie on
+            their roofs in a heap.
 
     Raises:
         ValueError: If the model's body count does not fit.
@@ -107,7 +107,11 @@ class SolverReference(SolverBase):
         self.stepping = wp.ones(self.num_worlds, dtype=wp.int8, device=model.device)
         self._roads = roads
         self._xpbd = SolverXPBD(
-            model, iterations=ITERATIONS, rigid_contact_con_weighting=True, angular_damping=0.0, enable_restitution=False
+            model,
+            iterations=ITERATIONS,
+            rigid_contact_con_weighting=True,
+            angular_damping=0.0,
+            enable_restitution=False,
         )
         pairs = min(self.num_vehicles * (self.num_vehicles - 1) // 2, 6 * self.num_vehicles)
         per_world = contacts_per_world or PAIR_CONTACTS * pairs + FACET_CONTACTS * facets * self.num_vehicles
@@ -129,11 +133,11 @@ class SolverReference(SolverBase):
         self._bodies.wrench = self._before.body_f
         self._bodies.moves = wp.zeros(model.body_count, dtype=wp.int8, device=model.device)
         self.rigid_contacts = NewtonContacts(
-            count=self._contacts.rigid_contact_count,
+            count=self._contacts.rigid_contact_count,  # pyright: ignore[reportArgumentType]
             capacity=self._contacts.rigid_contact_max,
             overflow=wp.zeros(self.num_worlds, dtype=wp.int8, device=model.device),
         )
-        self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph]] = {}
+        self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph | None]] = {}
         with _announced(str(model.device)):
             wp.load_module(kernels_xpbd, device=model.device)
             self._newton_step(1.0 / SUBSTEP_HZ)  # Newton's kernels load when they are first launched
@@ -165,8 +169,8 @@ class SolverReference(SolverBase):
                 f"{self.num_worlds} worlds holds; use fewer vehicles per world or solver='vehicle'"
             )
 
-    def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph:
-        """The launches of ``substeps`` substeps, captured once: a launch from Python costs more than most of them run."""
+    def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph | None:
+        """The launches of ``substeps`` substeps, captured once: a launch from Python costs more than it runs."""
         key = (id(state), substeps, dt)
         if key not in self._graphs:
             with wp.ScopedCapture(self.model.device) as capture:
@@ -177,9 +181,7 @@ class SolverReference(SolverBase):
     def _launch(self, arrays: VehicleArrays, substeps: int, dt: float) -> None:
         device = self.model.device
         shape = (self.num_worlds, self.num_vehicles)
-        wp.launch(
-            follow_variants, dim=self.num_worlds, inputs=[self.terrain.world_variant, self._roads], device=device
-        )
+        wp.launch(follow_variants, dim=self.num_worlds, inputs=[self.terrain.world_variant, self._roads], device=device)
         for _ in range(substeps):
             wp.launch(
                 apply_vehicle_forces,
@@ -245,7 +247,7 @@ class SolverReference(SolverBase):
 @contextmanager
 def _announced(device: str) -> Iterator[None]:
     """Say on stderr what takes so long if the block compiles Newton's kernels."""
-    text = f"sf3d: loading Newton's XPBD kernels for {device}; the first time compiles them, a minute, cached afterwards ..."
+    text = f"sf3d: loading Newton's XPBD kernels for {device}; the first time takes a minute ..."
     word = threading.Timer(ANNOUNCE_AFTER_S, lambda: print(text, file=sys.stderr, flush=True))
     word.daemon = True
     if device not in _LOADED:

@@ -1,11 +1,17 @@
 """Outcome classes of the same benchmark worlds on both solver paths.
 
 The two paths share every force but contact. So a world must run alike on both until its first touch, to round-off and
-Newton's velocity deadband, and only what follows a touch may differ: Newton solves contacts Jacobi-wise with each body's
-correction divided by its number of contacts, the fused path one after the other; a glancing hit leaves the cars with
-another yaw rate, and who is then in whose way can change. A world parts when a vehicle's positions on the two paths, short
-of ``ZONE_END``, differ by more than ``SPLIT_DISTANCE``; one that parts before its first touch was driven apart by a
-decision on a knife's edge.
+Newton's velocity deadband, and only what follows a touch may differ: Newton solves contacts Jacobi-wise with each
+body's correction divided by its number of contacts, the fused path one after the other; a glancing hit leaves the cars
+with another yaw rate, and who is then in whose way can change. A world parts when a vehicle's positions on the two
+paths, short of ``ZONE_END``, differ by more than ``SPLIT_DISTANCE``; one that parts before its first touch was driven
+apart by a decision on a knife's edge.
+
+Over the first 32 benchmark worlds with IDM-17, 10 of 1,152 vehicles change class: 3 on the reference road (two
+collisions become passages, one passage a collision), 3 at μ 0.18 and 4 at -8 % (the tail of the open lane of one
+world each, which crosses on the reference path and not on the fused one). All are in worlds where cars had touched 0.9
+to 2.1 s before the courses parted. Of the 62 worlds that part, one (100008 at μ 0.18) does so untouched: a merging car enters IDM's 2.0 m
+leader test one control step apart, 1 mm of position decides it, and no outcome follows.
 """
 
 from __future__ import annotations
@@ -77,7 +83,7 @@ class ConditionComparison:
         """One line: how many vehicles changed, how, and in which worlds."""
         changes = ", ".join(f"{a} -> {b}: {n}" for (a, b), n in sorted(self.changes.items()))
         worlds = np.flatnonzero(self.changed.any(axis=1))
-        where = " ".join(str(self.seeds[w]) for w in worlds)
+        where = " ".join(str(self.seeds[int(w)]) for w in worlds)
         return (
             f"{self.condition}: {int(self.changed.sum())} of {self.changed.size} vehicles changed class"
             f" ({changes or 'none'}), in worlds [{where}]; passage {self.passage[0]:.3f} and {self.passage[1]:.3f};"

@@ -132,7 +132,7 @@ def test_overflow_raises(monkeypatch: pytest.MonkeyPatch, name: str, value: int)
     pose[:, :3] = [[0, 0, 0.44], [0, 0, 1.33]] * 2
     pose[:, 3:] = [1.0, 0.0, 0.0, 0.0]
     sim.body_q.assign(pose)
-    with pytest.raises(RuntimeError, match="more contacts than the buffer of .* for 2 worlds"):
+    with pytest.raises(RuntimeError, match=r"more contacts than the buffer of .* for 2 worlds"):
         for _ in range(10):
             sim.control_step()
     assert sim.contact_overflow().all()

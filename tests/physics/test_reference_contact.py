@@ -137,7 +137,7 @@ def pile_up(request: pytest.FixtureRequest) -> tuple[Scene, Scene]:
 
 
 def test_a_pile_up_ends_alike(pile_up: tuple[Scene, Scene]) -> None:
-    """The same twelve have touched, all stand upright on their wheels, and each within a car's length of the other path's."""
+    """The same twelve have touched, all stand on their wheels, within a third of a car's length of each other."""
     fused, reference = pile_up
     assert reference.touched.all() and (fused.touched == reference.touched).all()
     for scene in pile_up:

@@ -14,7 +14,7 @@ from .fleets import CONTROL, WarpCars, flat_variant, reference_cars
 from .test_agreement import MANOEUVRES, SECONDS
 
 DEADBAND = 1e-4
-"""Newton's XPBD makes a linear velocity below this [m/s], and an angular one below this [rad/s], zero in each substep."""
+"""Newton's XPBD makes linear velocities below this [m/s] and angular ones below this [rad/s] zero in each substep."""
 
 
 def substep_with_deadband(car: Vehicle64, accel: np.ndarray, steering: np.ndarray) -> None:
@@ -126,5 +126,5 @@ def test_a_single_substep_through_newtons_interface() -> None:
 
 
 def test_unknown_solver_is_named() -> None:
-    with pytest.raises(ValueError, match="'mujoco'.*'vehicle', 'xpbd'"):
+    with pytest.raises(ValueError, match=r"'mujoco'.*'vehicle', 'xpbd'"):
         Simulator(1, [flat_variant()], solver="mujoco")
