@@ -29,8 +29,8 @@ def build_reference_model(
 
     Each world holds its chassis boxes and a road shape. The variants stand once beside the worlds as shapes that
     collide with nothing; the road shape of a world takes over the row of the world's variant (``follow_variants``), so
-    a world may change its variant. Newton averages the friction of two shapes and knows no patches: a road of base friction μ
-    gets c·(2μ − 1), c the chassis friction, so that the average with the chassis is c·μ.
+    a world may change its variant. Newton averages the friction of two shapes and knows no patches: a road of base
+    friction μ gets c·(2μ − 1), c the (mean) chassis friction, so that the average with the chassis is c·μ.
     """
     world = newton.ModelBuilder()
     for index, car in enumerate(vehicles):

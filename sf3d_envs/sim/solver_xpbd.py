@@ -137,7 +137,7 @@ class SolverReference(SolverBase):
             capacity=self._contacts.rigid_contact_max,
             overflow=wp.zeros(self.num_worlds, dtype=wp.int8, device=model.device),
         )
-        self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph | None]] = {}
+        self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph]] = {}
         with _announced(str(model.device)):
             wp.load_module(kernels_xpbd, device=model.device)
             self._newton_step(1.0 / SUBSTEP_HZ)  # Newton's kernels load when they are first launched
@@ -169,12 +169,13 @@ class SolverReference(SolverBase):
                 f"{self.num_worlds} worlds holds; use fewer vehicles per world or solver='vehicle'"
             )
 
-    def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph | None:
+    def _graph(self, state: newton.State, substeps: int, dt: float) -> wp.Graph:
         """The launches of ``substeps`` substeps, captured once: a launch from Python costs more than it runs."""
         key = (id(state), substeps, dt)
         if key not in self._graphs:
             with wp.ScopedCapture(self.model.device) as capture:
                 self._launch(self.bind(state), substeps, dt)
+            assert capture.graph is not None
             self._graphs[key] = (state, capture.graph)  # holding the state keeps its id taken
         return self._graphs[key][1]
 

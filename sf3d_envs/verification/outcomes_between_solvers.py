@@ -9,9 +9,9 @@ apart by a decision on a knife's edge.
 
 Over the first 32 benchmark worlds with IDM-17, 10 of 1,152 vehicles change class: 3 on the reference road (two
 collisions become passages, one passage a collision), 3 at μ 0.18 and 4 at -8 % (the tail of the open lane of one
-world each, which crosses on the reference path and not on the fused one). All are in worlds where cars had touched 0.9
-to 2.1 s before the courses parted. Of the 62 worlds that part, one (100008 at μ 0.18) does so untouched: a merging car enters IDM's 2.0 m
-leader test one control step apart, 1 mm of position decides it, and no outcome follows.
+world each, which crosses on the reference path and not on the fused one). All are in worlds where cars had touched
+0.9 to 2.1 s before the courses parted. Of the 62 worlds that part, one (100008 at μ 0.18) does so untouched: a car
+brakes for a merging one a moment earlier when 1 mm decides IDM's 2.0 m leader test, and no outcome changes.
 """
 
 from __future__ import annotations
