@@ -36,8 +36,8 @@ class BenchConfig:
     Attributes:
         worlds: Number of worlds, each with twelve vehicles.
         mode: `physics`: `Simulator.control_step` alone; `env`: `TorchEnv.step` with observation and reward at 10 Hz.
-        solver: `vehicle`.
-        threads: CPU threads; None takes all usable cores.
+        solver: `vehicle` or `xpbd`.
+        threads: CPU threads; None takes all usable cores. `xpbd` runs on one.
         device: `cpu` or `cuda:N`.
         seconds: Least time to measure [s]; at least three stretches are taken whatever it is.
     """
@@ -75,7 +75,7 @@ class BenchResult:
         worlds: As in the config.
         mode: As in the config.
         solver: As in the config.
-        threads: CPU threads used (few worlds run on one); 1 on a GPU.
+        threads: CPU threads used (few worlds run on one, `xpbd` always does); 1 on a GPU.
         device: As in the config.
         vehicle_steps_per_s: Median rate of vehicle-steps [1/s].
         env_steps_per_s: Median rate of world decisions at 10 Hz [1/s]; None for `physics`.
@@ -169,6 +169,7 @@ def _env(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], object
         num_worlds=config.worlds,
         control="all",
         decision_hz=_DECISION_HZ,
+        solver=config.solver,
         device=config.device,
         threads=config.threads,
     )
@@ -213,12 +214,15 @@ def measure(config: BenchConfig) -> BenchResult:
         peak = memory.read()
     finally:
         close()
+    threads = 1
+    if config.solver == "vehicle":
+        threads = len(Shards(config.worlds, device, check_threads(config.threads)).ranges)
     per_second = config.worlds * _STRETCH_STEPS / statistics.median(taken)
     return BenchResult(
         worlds=config.worlds,
         mode=config.mode,
         solver=config.solver,
-        threads=len(Shards(config.worlds, device, check_threads(config.threads)).ranges),
+        threads=threads,
         device=str(device.alias),
         vehicle_steps_per_s=round(12 * per_second, 1),
         env_steps_per_s=round(per_second * _DECISION_HZ / 60, 1) if config.mode == "env" else None,
@@ -238,7 +242,8 @@ def report_table(results: Sequence[BenchResult]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(title="Throughput (12 vehicles per world)", box=box.SIMPLE_HEAD, pad_edge=False)
+    solvers = ", ".join(dict.fromkeys(r.solver for r in results))
+    table = Table(title=f"Throughput (12 vehicles per world, solver {solvers})", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("worlds", "mode", "device", "threads", "vehicle-steps/s", "env steps/s", "peak MB"):
         table.add_column(name, justify="left" if name in ("mode", "device") else "right", no_wrap=True)
     for r in results:

@@ -11,7 +11,7 @@ from sf3d_envs import Simulator, load_condition
 from sf3d_envs.terrain.lane_closure import lane_closure_terrain
 
 # Modules that import Newton when they are imported, none of which an environment needs before its first frame.
-IMPORT_NEWTON = {"sim/solver.py", "render/scene.py", "render/tracer.py"}
+IMPORT_NEWTON = {"sim/solver.py", "sim/reference_model.py", "sim/solver_xpbd.py", "render/scene.py", "render/tracer.py"}
 KERNELS_THAT_CALL_NEWTON = {"sim/kernels_contact.py"}
 
 

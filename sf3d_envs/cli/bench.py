@@ -30,7 +30,9 @@ def bench(
     mode: Annotated[
         str, typer.Option(help="physics: simulator steps alone; env: TorchEnv with observation and reward, 10 Hz.")
     ] = "physics",
-    solver: Annotated[str, typer.Option(help="vehicle.")] = "vehicle",
+    solver: Annotated[
+        str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver.")
+    ] = "vehicle",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,

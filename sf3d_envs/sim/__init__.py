@@ -2,7 +2,7 @@
 
 from .._warp import quiet_init
 
-SOLVERS = ("vehicle",)
-"""Names that ``solver=`` takes."""
+SOLVERS = ("vehicle", "xpbd")
+"""Names that ``solver=`` takes: the fused solver, and Newton's XPBD as its reference."""
 
 quiet_init()  # before Newton's import initializes Warp with its banner

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..terrain.variants import TerrainVariant
     from .solver import SolverVehicle
+    from .solver_xpbd import SolverReference
 
 
 class Simulator(DeviceOwner):
@@ -52,8 +53,9 @@ class Simulator(DeviceOwner):
         vehicle: One parameter set for all vehicles, or one per vehicle of a world (the same in every world).
         num_vehicles: V >= 1.
         device: "cpu" or "cuda:N".
-        threads: CPU threads; None = all usable cores.
-        solver: "vehicle".
+        threads: CPU threads; None = all usable cores. The solver "xpbd" runs on one.
+        solver: "vehicle", or "xpbd" for the reference path (:class:`~sf3d_envs.sim.solver_xpbd.SolverReference`): the
+            same forces, Newton's own rigid bodies and contacts.
         fused: Launch shape, None = by device (see :class:`~sf3d_envs.sim.dynamics.VehicleDynamics`).
         params_per_world: Whether each world has vehicle parameters of its own (see the same class).
 
@@ -84,9 +86,13 @@ class Simulator(DeviceOwner):
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
         if solver not in SOLVERS:
             raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
+        if solver == "xpbd" and params_per_world:
+            raise ValueError("solver 'xpbd' takes one mass per vehicle; vehicle parameters per world need 'vehicle'")
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
         self.device = get_device(device)
-        self.shards = Shards(self.num_worlds, self.device, check_threads(threads))
+        threads = check_threads(threads)
+        # Newton steps all worlds in one launch, which a CPU runs on one thread.
+        self.shards = Shards(self.num_worlds, self.device, threads if solver == "vehicle" else 1)
 
         reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
         self.bank = TerrainBank(variants, self.device, reach=float(reach))
@@ -113,6 +119,7 @@ class Simulator(DeviceOwner):
         self.wheel_compression = self.arrays.wheel_compression
         self.forward_accel, self.nonfinite = self.arrays.forward_accel, self.arrays.nonfinite
         self.stepping = self.dynamics.stepping
+        self._reference = self._reference_solver() if solver == "xpbd" else None
         self._step = self.record_step(LaunchList(self.shards))
         self._start_upright()
 
@@ -133,16 +140,33 @@ class Simulator(DeviceOwner):
         return state
 
     @cached_property
-    def solver(self) -> SolverVehicle:
+    def solver(self) -> SolverVehicle | SolverReference:
         """The simulator's dynamics as a Newton solver over :attr:`model`."""
+        if self._reference is not None:
+            return self._reference
         from .solver import SolverVehicle
 
         return SolverVehicle(self.model, self.dynamics)
 
     def record_step(self, launches: LaunchList) -> LaunchList:
         """Append the launches of one control step to a list and return it."""
-        self.dynamics.record(launches, substeps=SUBSTEPS)
+        if self._reference is not None:
+            self._reference.record(launches, self.state, substeps=SUBSTEPS)
+        else:
+            self.dynamics.record(launches, substeps=SUBSTEPS)
         return launches
+
+    def _reference_solver(self) -> SolverReference:
+        """Solver of the reference path, on a model with roads; its modules are imported for it alone."""
+        from .reference_model import build_reference_model, reachable_facets
+        from .solver_xpbd import SolverReference
+
+        variants = self.bank.variants
+        model, roads = build_reference_model(self.num_worlds, self.vehicles, variants, self.device)
+        model.gravity = self.dynamics.gravity
+        self.model = model
+        facets = reachable_facets(self.vehicles, variants)
+        return SolverReference(model, self.dynamics, roads=roads, facets=facets)
 
     @exclusive
     def control_step(self, count: int = 1) -> None:

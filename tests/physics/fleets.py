@@ -76,13 +76,22 @@ class WarpCars:
         height: float | None = None,
         car: VehicleParams | None = None,
         fused: bool | None = None,
+        solver: str = "vehicle",
     ):
         self.count = len(variants)
         self.car = car or VehicleParams()
         unique = list(dict.fromkeys(variants))
         index = [unique.index(variant) for variant in variants]
         self.sim = Simulator(
-            self.count, unique, index, vehicle=self.car, num_vehicles=1, device="cpu", threads=1, fused=fused
+            self.count,
+            unique,
+            index,
+            vehicle=self.car,
+            num_vehicles=1,
+            device="cpu",
+            threads=1,
+            fused=fused,
+            solver=solver,
         )
         x, y, speed = (np.broadcast_to(np.asarray(a, dtype=np.float64), (self.count,)) for a in (x, y, speed))
         above = self.car.rest_height if height is None else height

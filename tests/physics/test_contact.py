@@ -64,9 +64,11 @@ def penetration(position: np.ndarray, turn: np.ndarray) -> float:
     return max(overlap, 0.0)
 
 
-def crash(x, y, speed, yaw, *, height: float, friction: float = 0.0, steps: int = 120) -> Crash:
+def crash(
+    x, y, speed, yaw, *, height: float, friction: float = 0.0, steps: int = 120, solver: str = "vehicle"
+) -> Crash:
     """Let two coasting cars meet."""
-    sim = Simulator(1, [flat_variant(friction)], vehicle=CAR, num_vehicles=2, threads=1)
+    sim = Simulator(1, [flat_variant(friction)], vehicle=CAR, num_vehicles=2, threads=1, solver=solver)
     start = np.stack([x, y, np.full(2, height)], axis=-1)[None]
     sim.place(np.ones(1, dtype=bool), start, np.array([yaw]), np.array([speed]))
     rows = []

@@ -1,0 +1,172 @@
+"""Kernels around Newton's XPBD step: wheel forces as a wrench before it, the new state after it.
+
+Newton steps a copy of the bodies, so worlds and vehicles that must not move are simply not copied back.
+"""
+
+import warp as wp
+
+from ..terrain.kernels import Terrain
+from .kernels_vehicle import (
+    VehicleArrays,
+    WheelForces,
+    finish_control_step,
+    integrate_velocity,
+    is_finite_motion,
+    is_finite_pose,
+    steer_toward,
+    wheel_forces,
+)
+
+wp.set_module_options({"enable_backward": False, "fuse_fp": False})
+
+PARKING_HEIGHT = wp.constant(10_000.0)
+PARKING_SPACING = wp.constant(100.0)
+
+
+@wp.struct
+class BodyCopies:
+    """The bodies as Newton steps them, [W·V]: pose, velocity, wrench at the COM (world frame, linear first).
+
+    ``moves`` is 0 for a vehicle whose step is not copied back.
+    """
+
+    q: wp.array(dtype=wp.transform)
+    qd: wp.array(dtype=wp.spatial_vector)
+    wrench: wp.array(dtype=wp.spatial_vector)
+    moves: wp.array(dtype=wp.int8)
+
+
+@wp.struct
+class RoadShapes:
+    """Newton's shape rows that hold a road; a world's row is a copy of the row of its variant."""
+
+    of_world: wp.array(dtype=int)
+    of_variant: wp.array(dtype=int)
+    transform: wp.array(dtype=wp.transform)
+    heightfield: wp.array(dtype=wp.int32)
+    source: wp.array(dtype=wp.uint64)
+    lower: wp.array(dtype=wp.vec3)
+    upper: wp.array(dtype=wp.vec3)
+    radius: wp.array(dtype=float)
+    friction: wp.array(dtype=float)
+
+
+@wp.kernel
+def follow_variants(world_variant: wp.array(dtype=int), roads: RoadShapes):
+    """Thread per world: give the world's road shape the geometry of the variant it is mapped to."""
+    w = wp.tid()
+    to = roads.of_world[w]
+    frm = roads.of_variant[world_variant[w]]
+    roads.transform[to] = roads.transform[frm]
+    roads.heightfield[to] = roads.heightfield[frm]
+    roads.source[to] = roads.source[frm]
+    roads.lower[to] = roads.lower[frm]
+    roads.upper[to] = roads.upper[frm]
+    roads.radius[to] = roads.radius[frm]
+    roads.friction[to] = roads.friction[frm]
+
+
+@wp.func
+def send_home(s: VehicleArrays, w: int, v: int):
+    """Flag a vehicle as non-finite and put it back at its start, at rest."""
+    body = w * s.params_index.shape[1] + v
+    wheels = WheelForces()
+    s.nonfinite[w, v] = wp.int8(1)
+    s.body_q[body] = s.home_q[w, v]
+    s.body_qd[body] = wp.spatial_vector()
+    s.previous_q[w, v] = s.home_q[w, v]
+    s.position_residual[w, v] = wp.vec3()
+    s.wheel_spin[w, v] = wheels.spin
+    s.steer_angle[w, v] = 0.0
+    s.wheel_load[w, v] = wheels.load
+    s.wheel_friction[w, v] = wheels.friction
+    s.wheel_compression[w, v] = wheels.compression
+
+
+@wp.kernel
+def apply_vehicle_forces(
+    s: VehicleArrays,
+    terrain: Terrain,
+    gravity: wp.array(dtype=wp.vec3),
+    stepping: wp.array(dtype=wp.int8),
+    dt: float,
+    bodies: BodyCopies,
+):
+    """Thread per vehicle: wheels and steering of one substep, and their wrench on Newton's copy of the body.
+
+    A vehicle that is or would turn non-finite is put back at its start and flagged before Newton sees it. Newton sees
+    frozen worlds parked far above the road, one vehicle over the other, where nothing touches.
+    """
+    w, v = wp.tid()
+    body = w * s.params_index.shape[1] + v
+    bodies.wrench[body] = wp.spatial_vector()
+    bodies.moves[body] = wp.int8(0)
+    if stepping[w] == wp.int8(0):
+        height = PARKING_HEIGHT + PARKING_SPACING * float(v)
+        bodies.q[body] = wp.transform(wp.vec3(0.0, 0.0, height), wp.quat_identity())
+        bodies.qd[body] = wp.spatial_vector()
+        return
+
+    car = s.params[s.params_index[w, v]]
+    grid = terrain.grids[terrain.world_variant[w]]
+    q = s.body_q[body]
+    qd = s.body_qd[body]
+    command = s.command[w, v]
+    velocity = wp.spatial_top(qd)
+    steer = steer_toward(s.steer_angle[w, v], command[1], wp.length(velocity), car, dt)
+    wheels = wheel_forces(terrain, grid, car, q, qd, s.wheel_spin[w, v], steer, command[0], dt)
+    force = wheels.force - car.drag * wp.length(velocity) * velocity
+
+    ahead = integrate_velocity(q, qd, car, force, wheels.torque, gravity[w], dt)
+    rotation = wp.transform_get_rotation(q)
+    predicted = wp.transform(
+        wp.transform_get_translation(q) + wp.spatial_top(ahead) * dt,
+        wp.normalize(rotation + wp.quat(wp.spatial_bottom(ahead), 0.0) * rotation * (0.5 * dt)),
+    )
+    if is_finite_pose(predicted) and is_finite_motion(ahead, wheels.spin, steer):
+        bodies.moves[body] = wp.int8(1)
+        bodies.wrench[body] = wp.spatial_vector(force, wheels.torque)
+        s.previous_q[w, v] = q
+        s.wheel_spin[w, v] = wheels.spin
+        s.steer_angle[w, v] = steer
+        s.wheel_load[w, v] = wheels.load
+        s.wheel_friction[w, v] = wheels.friction
+        s.wheel_compression[w, v] = wheels.compression
+    else:
+        send_home(s, w, v)
+    bodies.q[body] = s.body_q[body]
+    bodies.qd[body] = s.body_qd[body]
+
+
+@wp.kernel
+def take_newton_step(
+    s: VehicleArrays,
+    q: wp.array(dtype=wp.transform),
+    qd: wp.array(dtype=wp.spatial_vector),
+    moves: wp.array(dtype=wp.int8),
+):
+    """Thread per vehicle: take over what Newton made of the body."""
+    w, v = wp.tid()
+    body = w * s.params_index.shape[1] + v
+    if moves[body] == wp.int8(0):
+        return
+    if is_finite_pose(q[body]) and is_finite_motion(qd[body], s.wheel_spin[w, v], s.steer_angle[w, v]):
+        s.body_q[body] = q[body]
+        s.body_qd[body] = qd[body]
+    else:
+        send_home(s, w, v)
+
+
+@wp.kernel
+def check_capacity(count: wp.array(dtype=int), capacity: int, overflow: wp.array(dtype=wp.int8)):
+    """Thread per world: note that a buffer shared by all worlds was too small."""
+    if count[0] > capacity:
+        overflow[wp.tid()] = wp.int8(1)
+
+
+@wp.kernel
+def finish_reference_steps(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), elapsed: float):
+    """Thread per vehicle: readings of the control step."""
+    w, v = wp.tid()
+    if stepping[w] != wp.int8(0):
+        finish_control_step(s, w, v, elapsed)
