@@ -8,18 +8,22 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 import warp as wp
 
+from .launches import usable_threads
+
 ANNOUNCE_AFTER_S = 1.5
+ANNOUNCE_EVERY_S = 10.0
 
 _loading = threading.Lock()
 """Threads that make their first environments together compile once."""
 
 STEP_MODULES = (
     "sf3d_envs.sim.kernels_place",
-    "sf3d_envs.sim.kernels_fused",
     "sf3d_envs.scenario.kernels",
     "sf3d_envs.scenario.lane_closure",
     "sf3d_envs.task.kernels",
@@ -30,6 +34,9 @@ STEP_MODULES = (
     "sf3d_envs.agents.idm",
     "sf3d_envs.agents.random_agent",
 )
+PHYSICS_MODULES = {True: "sf3d_envs.sim.kernels_fused", False: "sf3d_envs.sim.kernels_split"}
+"""Module of the physics step by whether the device is a CPU; the longest to compile, so it starts first."""
+RANDOMIZATION_MODULES = ("sf3d_envs.envs.kernels_randomization",)
 
 
 def get_device(device: str | wp.Device) -> wp.Device:
@@ -76,7 +83,7 @@ def quiet_init() -> None:
                     print(line, file=sys.stderr)
 
 
-def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True) -> None:
+def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True, extra: Sequence[str] = ()) -> None:
     """Compile or load every kernel of the stepping path; a first compile is announced on stderr.
 
     Compiled code lands in Warp's kernel cache, so the cost is paid once per source state and machine.
@@ -84,42 +91,52 @@ def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True) -> N
     Args:
         device: Device to compile for.
         progress: Whether to print progress lines.
+        extra: Further modules with kernels.
     """
-    alias = get_device(device).alias
+    device = get_device(device)
     with _loading:
-        _load_once(alias, progress)
+        _load_once(device.alias, (PHYSICS_MODULES[device.is_cpu], *STEP_MODULES, *extra), progress)
 
 
 @cache
-def _load_once(device: str, progress: bool) -> None:
-    def announce() -> None:
-        print(
-            f"sf3d: loading kernels for {device}; the first time compiles them, about 30 s, cached afterwards ...",
-            file=sys.stderr,
-            flush=True,
-        )
+def _load_once(device: str, names: Sequence[str], progress: bool) -> None:
+    modules = []
+    for name in names:
+        importlib.import_module(name)
+        modules.append(wp.get_module(name))
+    with announced(f"kernels for {device}; the first time compiles them, about half a minute", progress):
+        wp.force_load(device, modules, max_workers=min(usable_threads(), len(modules)))
 
-    # Whether Warp's cache holds a module is known only by how long loading takes.
-    word = threading.Timer(ANNOUNCE_AFTER_S, announce)
-    word.daemon = True
+
+@contextmanager
+def announced(what: str, progress: bool) -> Iterator[None]:
+    """Say on stderr what the block takes so long over, and that it still does; a quick block says nothing.
+
+    Whether Warp's cache holds a module is known only by how long loading takes.
+    """
+    started = time.perf_counter()
+    done = threading.Event()
+
+    def speak() -> None:
+        if done.wait(ANNOUNCE_AFTER_S):
+            return
+        print(f"sf3d: loading {what}, cached afterwards ...", file=sys.stderr, flush=True)
+        while not done.wait(ANNOUNCE_EVERY_S):
+            print(f"sf3d:   {time.perf_counter() - started:.0f} s ...", file=sys.stderr, flush=True)
+
+    voice = threading.Thread(target=speak, daemon=True)
     if progress:
-        word.start()
+        voice.start()
     try:
-        for count, name in enumerate(STEP_MODULES, 1):
-            module = importlib.import_module(name)
-            begin = time.perf_counter()
-            wp.load_module(module, device=device)
-            elapsed = time.perf_counter() - begin
-            if progress and elapsed > ANNOUNCE_AFTER_S:
-                print(f"sf3d:   [{count}/{len(STEP_MODULES)}] {name}: {elapsed:.0f} s", file=sys.stderr, flush=True)
+        yield
     finally:
-        word.cancel()
+        done.set()
 
 
 def warmup(device: str | wp.Device = "cpu", *, render: bool = False, progress: bool = True) -> float:
     """Compile every kernel ahead of use, optionally the camera's too; returns seconds."""
     start = time.perf_counter()
-    load_kernels(device, progress=progress)
+    load_kernels(device, progress=progress, extra=RANDOMIZATION_MODULES)
     from .envs.torch_env import TorchEnv
 
     env = TorchEnv(1, device=device, render_mode="rgb_array" if render else None)

@@ -73,6 +73,10 @@ class StepLists:
     observe_and_reset: LaunchList
     observe_masked: LaunchList
 
+    def of_step(self, control_steps: int) -> list[tuple[LaunchList, int]]:
+        """The lists of a plain step, each with how often it runs."""
+        return [(self.begin, 1), (self.control, control_steps), (self.finish, 1), (self.observe_and_reset, 1)]
+
 
 def record_steps(
     config: EnvConfig,

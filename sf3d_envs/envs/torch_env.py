@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import warp as wp
 
-from .._warp import get_device, load_kernels
+from .._warp import RANDOMIZATION_MODULES, get_device, load_kernels
 from ..launches import LaunchList, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
@@ -89,8 +89,8 @@ class TorchEnv(DeviceOwner):
         controlled = config.controlled
         traffic = load_traffic(config.traffic)
         self._traffic = None if config.control == "all" else traffic
-        load_kernels(self._device)
         randomization = config.active_randomization
+        load_kernels(self._device, extra=() if randomization is None else RANDOMIZATION_MODULES)
 
         distinct = list(dict.fromkeys(conditions))
         variants = [lane_closure_terrain(condition) for condition in distinct]
@@ -321,6 +321,10 @@ class TorchEnv(DeviceOwner):
         return infos
 
     # ------------------------------------------------------------------ the rest
+
+    def step_launches(self) -> list[tuple[LaunchList, int]]:
+        """The launches of a step, each list with how often it runs; for profiling."""
+        return self._lists.of_step(self.config.steps_per_decision)
 
     @property
     def randomization(self) -> dict[str, torch.Tensor]:

@@ -120,7 +120,7 @@ class Simulator(DeviceOwner):
         self.forward_accel, self.nonfinite = self.arrays.forward_accel, self.arrays.nonfinite
         self.stepping = self.dynamics.stepping
         self._reference = self._reference_solver() if solver == "xpbd" else None
-        self._step = self.record_step(LaunchList(self.shards))
+        self.step_launches = self.record_step(LaunchList(self.shards))
         self._start_upright()
 
     @cached_property
@@ -179,7 +179,7 @@ class Simulator(DeviceOwner):
         self._require_open("control_step()")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ValueError(f"count must be an int >= 1, got {count!r}")
-        self._step.run(count)
+        self.step_launches.run(count)
 
     @exclusive
     @outside_captures

@@ -15,16 +15,13 @@ its start act as an external wrench on the bodies, Newton finds contacts and sol
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import newton
 import warp as wp
 from newton.solvers import SolverBase, SolverXPBD
 
+from .._warp import announced
 from ..launches import LaunchList, outside_captures
 from . import kernels_xpbd
 from .dynamics import SUBSTEP_HZ, SUBSTEPS, VehicleDynamics
@@ -40,7 +37,6 @@ from .kernels_xpbd import (
 )
 
 ITERATIONS = 8
-ANNOUNCE_AFTER_S = 1.5
 PAIR_CONTACTS = 8
 FACET_CONTACTS = 4
 """Contacts kept free for a pair of boxes and for a box with a facet of the road."""
@@ -132,9 +128,11 @@ class SolverReference(SolverBase):
             overflow=dynamics.rigid_contacts.overflow,
         )
         self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph]] = {}
-        with _announced(str(model.device)):
+        first = str(model.device) not in _LOADED
+        with announced(f"Newton's XPBD kernels for {model.device}; the first time takes some minutes", first):
             wp.load_module(kernels_xpbd, device=model.device)
             self._newton_step(1.0 / SUBSTEP_HZ)  # Newton's kernels load when they are first launched
+        _LOADED.add(str(model.device))
         self.rigid_contacts.overflow.zero_()  # that step saw all bodies in one place
 
     def record(
@@ -240,18 +238,3 @@ class SolverReference(SolverBase):
         if state_out is not state_in:
             state_out.assign(state_in)
         self.advance(state_out, substeps=1, dt=dt)
-
-
-@contextmanager
-def _announced(device: str) -> Iterator[None]:
-    """Say on stderr what takes so long if the block compiles Newton's kernels."""
-    text = f"sf3d: loading Newton's XPBD kernels for {device}; the first time takes a minute ..."
-    word = threading.Timer(ANNOUNCE_AFTER_S, lambda: print(text, file=sys.stderr, flush=True))
-    word.daemon = True
-    if device not in _LOADED:
-        word.start()
-    try:
-        yield
-    finally:
-        word.cancel()
-        _LOADED.add(device)
