@@ -54,7 +54,7 @@ class Agent(Protocol):
 
 @runtime_checkable
 class RecordedAgent(Agent, Protocol):
-    """An agent whose decision is recorded launches, which an environment puts among its own.
+    """An agent whose decision is recorded launches, which an environment puts among its own; it has no memory.
 
     Attributes:
         action: The buffer that the launches write, [W, V] vec2.

@@ -166,7 +166,7 @@ class LaunchList:
     """
 
     def __init__(self, shards: Shards):
-        self._shards = shards
+        self.shards = shards
         self._commands: list[list[wp.Launch | _Call]] = [[] for _ in shards.ranges]
         self._replays: list[list[_Graph | _Call]] | None = None
 
@@ -177,13 +177,13 @@ class LaunchList:
     def add(self, kernel: Any, inputs: Sequence, *, per_world: Sequence[int] = ()) -> None:
         """Record a launch whose dimension is worlds, then ``per_world``."""
         self._replays = None
-        for commands, (begin, end) in zip(self._commands, self._shards.ranges, strict=True):
+        for commands, (begin, end) in zip(self._commands, self.shards.ranges, strict=True):
             commands.append(
                 wp.launch(
                     kernel,
                     dim=(end - begin, *per_world),
                     inputs=[*inputs, begin],
-                    device=self._shards.device,
+                    device=self.shards.device,
                     record_cmd=True,
                 )
             )
@@ -207,9 +207,9 @@ class LaunchList:
 
     def run(self, repeat: int = 1) -> None:
         """Replay the list ``repeat`` times; each shard runs on its own thread, on CUDA on torch's current stream."""
-        stream = self._shards.torch_stream()
+        stream = self.shards.torch_stream()
         replays: Sequence[Sequence[Any]] = self._commands
-        if self._shards.graphs:
+        if self.shards.graphs:
             if self._replays is None:
                 self._replays = [self._capture(commands, stream) for commands in self._commands]
             replays = self._replays
@@ -222,21 +222,21 @@ class LaunchList:
 
             return task
 
-        self._shards.run([replay(items) for items in replays])
+        self.shards.run([replay(items) for items in replays])
 
     def profile(self, repeat: int = 20) -> list[tuple[str, float]]:
         """Least time of each launch on the first shard, one by one from Python: (kernel name, seconds).
 
         The launches run, so the worlds of that shard move on.
         """
-        stream = self._shards.torch_stream()
+        stream = self.shards.torch_stream()
         times = []
         for command in self._commands[0]:
             best = float("inf")
             for _ in range(repeat):
                 started = time.perf_counter()
                 command.launch(stream)
-                wp.synchronize_device(self._shards.device)
+                wp.synchronize_device(self.shards.device)
                 best = min(best, time.perf_counter() - started)
             times.append((command.kernel.key if isinstance(command, wp.Launch) else "python", best))
         return times
@@ -246,7 +246,7 @@ class LaunchList:
         replays: list[_Graph | _Call] = []
         for launches, group in groupby(commands, key=lambda command: isinstance(command, wp.Launch)):
             if launches:
-                replays.append(_Graph(list(group), self._shards.device, stream))  # pyright: ignore[reportArgumentType]
+                replays.append(_Graph(list(group), self.shards.device, stream))  # pyright: ignore[reportArgumentType]
             else:
                 replays.extend(group)  # pyright: ignore[reportArgumentType]
         return replays

@@ -1,8 +1,8 @@
-"""Torch views of an environment's memory."""
+"""The tensors that go in and out of an environment."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import warp as wp
@@ -34,3 +34,20 @@ def output_tensors(
     tensors["stepping"] = wp.to_torch(sim.stepping)
     tensors["user_reward"] = wp.to_torch(buffers.user_reward)
     return tensors
+
+
+def check_action(action: Any, shape: tuple[int, int, int], device: torch.device) -> None:
+    """Refuse an action of another type, dtype, shape or device.
+
+    Raises:
+        TypeError: If it is no float32 tensor.
+        ValueError: If its shape or device is another.
+    """
+    if not isinstance(action, torch.Tensor):
+        raise TypeError(f"action must be a torch.Tensor of shape {shape}, got {type(action).__name__}")
+    if action.dtype != torch.float32:
+        raise TypeError(f"action must be torch.float32, got {action.dtype}")
+    if tuple(action.shape) != shape:
+        raise ValueError(f"action must have shape {shape} (worlds, rows, 2), got {tuple(action.shape)}")
+    if action.device != device:
+        raise ValueError(f"action must be on {device}, got {action.device}")

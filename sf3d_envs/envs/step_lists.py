@@ -63,6 +63,9 @@ class StepLists:
         replace_reward: Puts a user's reward in place.
         observe_and_reset: Observes; resets done worlds (same-step autoreset) and observes those again.
         observe_masked: Observes the worlds of an explicit reset and leaves all other rows as they are.
+        whole: A whole step, captured as one graph; None where a user's function or an unrecorded traffic agent is
+            called in between.
+        whole_unrewarded: Begin and control steps without the reward, likewise.
     """
 
     begin: LaunchList
@@ -72,6 +75,8 @@ class StepLists:
     replace_reward: LaunchList
     observe_and_reset: LaunchList
     observe_masked: LaunchList
+    whole: LaunchList | None = None
+    whole_unrewarded: LaunchList | None = None
 
     def of_step(self, control_steps: int) -> list[tuple[LaunchList, int]]:
         """The lists of a plain step, each with how often it runs."""
@@ -169,7 +174,30 @@ def record_steps(
         )
         episodes.record(observe_and_reset, done_worlds=True)
         observe_and_reset.extend(observe_masked)
-    return StepLists(begin, control, unrewarded, finish, replace_reward, observe_and_reset, observe_masked)
+    whole = whole_unrewarded = None
+    if config.control == "all" or traffic is not None:
+        repeats = config.steps_per_decision
+        whole_unrewarded = _joined(begin, *[unrewarded] * repeats)
+        if config.termination_fn is None and config.reward_fn is None:
+            whole = _joined(begin, *[control] * repeats, finish, observe_and_reset)
+    return StepLists(
+        begin,
+        control,
+        unrewarded,
+        finish,
+        replace_reward,
+        observe_and_reset,
+        observe_masked,
+        whole,
+        whole_unrewarded,
+    )
+
+
+def _joined(*lists: LaunchList) -> LaunchList:
+    joined = LaunchList(lists[0].shards)
+    for item in lists:
+        joined.extend(item)
+    return joined
 
 
 def _score_inputs(config: EnvConfig, sim: Simulator, view: WorldView, rows: RowArrays) -> ScoreInputs:

@@ -26,7 +26,7 @@ from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
 from .episodes import Episodes, world_mask
 from .errors import WorldError, read_errors
-from .outputs import output_tensors
+from .outputs import check_action, output_tensors
 from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
@@ -143,8 +143,6 @@ class TorchEnv(DeviceOwner):
         self._state = "new"
         self._renderer: Any = None
 
-    # ------------------------------------------------------------------ construction
-
     def _build_view(self) -> WorldView:
         sim = self.sim
         return WorldView(
@@ -170,8 +168,6 @@ class TorchEnv(DeviceOwner):
             terrain=sim.terrain,
             desired_speed=DESIRED_SPEED,
         )
-
-    # ------------------------------------------------------------------ stepping
 
     @exclusive
     @outside_captures
@@ -235,6 +231,33 @@ class TorchEnv(DeviceOwner):
             TypeError, ValueError: If the action has another dtype, shape or device.
         """
         self._take(action)
+        if self._lists.whole is not None:
+            self._lists.whole.run()
+        else:
+            self._step_in_parts()
+        t = self._tensors
+        return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
+
+    @exclusive
+    def advance(self, action: torch.Tensor) -> None:
+        """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
+        self._take(action)
+        if self._lists.whole_unrewarded is not None:
+            self._lists.whole_unrewarded.run()
+        else:
+            self._drive(self._lists.control_unrewarded)
+
+    def _take(self, action: torch.Tensor) -> None:
+        self._require_open("step()")
+        if self._state == "new":
+            raise RuntimeError("step() before reset(): call reset() first")
+        check_action(action, (self.num_worlds, self.num_rows, 2), self.device)
+        if self._recorded_traffic is not None:
+            self._recorded_traffic.check_bound(self.view)
+        self._buffers.action_tensor.copy_(action.detach())
+
+    def _step_in_parts(self) -> None:
+        """A step with calls of users' functions and of a traffic agent between the launches."""
         self._drive(self._lists.control)
         if self.config.termination_fn is not None:
             self._tensors["user_terminated"].copy_(self._row_tensor("termination_fn", torch.bool))
@@ -245,41 +268,16 @@ class TorchEnv(DeviceOwner):
         self._lists.observe_and_reset.run()
         if self._traffic is not None and self.config.autoreset_mode == "SameStep":
             self._traffic.reset(self._tensors["mask"])
-        t = self._tensors
-        return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
-
-    @exclusive
-    def advance(self, action: torch.Tensor) -> None:
-        """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
-        self._take(action)
-        self._drive(self._lists.control_unrewarded)
-
-    def _take(self, action: torch.Tensor) -> None:
-        self._require_open("step()")
-        if self._state == "new":
-            raise RuntimeError("step() before reset(): call reset() first")
-        shape = (self.num_worlds, self.num_rows, 2)
-        if not isinstance(action, torch.Tensor):
-            raise TypeError(f"action must be a torch.Tensor of shape {shape}, got {type(action).__name__}")
-        if action.dtype != torch.float32:
-            raise TypeError(f"action must be torch.float32, got {action.dtype}")
-        if tuple(action.shape) != shape:
-            raise ValueError(f"action must have shape {shape} (worlds, rows, 2), got {tuple(action.shape)}")
-        if action.device != self.device:
-            raise ValueError(f"action must be on {self.device}, got {action.device}")
-        self._buffers.action_tensor.copy_(action.detach())
-        self._lists.begin.run()
-        if self._traffic is not None and self.config.autoreset_mode == "NextStep":
-            self._traffic.reset(self._tensors["mask"])
 
     def _drive(self, control: LaunchList) -> None:
-        """Run the control steps of a decision; a traffic agent decides at its own rate in between."""
+        """Begin a decision and run its control steps; a traffic agent decides at its own rate in between."""
+        self._lists.begin.run()
         steps = self.config.steps_per_decision
-        if self._recorded_traffic is not None:
-            self._recorded_traffic.check_bound(self.view)
         if self._traffic is None or self._recorded_traffic is not None:
             control.run(steps)
             return
+        if self.config.autoreset_mode == "NextStep":
+            self._traffic.reset(self._tensors["mask"])
         period = CONTROL_HZ // self._traffic.decision_hz
         aligned = steps % period == 0
         for k in range(steps):
@@ -319,8 +317,6 @@ class TorchEnv(DeviceOwner):
             for name, value in () if self._randomizer is None else self._randomizer.last_values.items():
                 infos["final_info"][f"randomization/{name}"] = value
         return infos
-
-    # ------------------------------------------------------------------ the rest
 
     def step_launches(self) -> list[tuple[LaunchList, int]]:
         """The launches of a step, each list with how often it runs; for profiling."""
