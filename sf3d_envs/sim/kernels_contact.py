@@ -7,9 +7,9 @@ restitution-0 velocity solve, which takes back speed that penetration recovery w
 """
 
 import warp as wp
-from newton.geometry import collide_box_box
 
 from ..terrain.kernels import Terrain, facet_normal, surface_friction, terrain_bulge, terrain_facet
+from .kernels_box import collide_boxes
 from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleData
 
@@ -104,24 +104,24 @@ def collect_pair(s: VehicleArrays, c: ContactArrays, w: int, i: int, j: int, cou
     pb = wp.transform_get_translation(qb)
     ra = wp.quat_to_matrix(wp.transform_get_rotation(qa))
     rb = wp.quat_to_matrix(wp.transform_get_rotation(qb))
-    depth, points, normals = collide_box_box(pa, ra, car_a.half_extent, pb, rb, car_b.half_extent, 0.0)
-    for k in range(int(8)):
-        if depth[k] < 0.0:
+    manifold = collide_boxes(pa, ra, car_a.half_extent, pb, rb, car_b.half_extent)
+    normal = manifold.normal
+    for k in range(manifold.count):
+        if manifold.separation[k] < 0.0:
             contact = Contact()
-            normal = wp.vec3(normals[k, 0], normals[k, 1], normals[k, 2])
-            middle = wp.vec3(points[k, 0], points[k, 1], points[k, 2])
-            on_a = middle - 0.5 * depth[k] * normal
-            on_b = middle + 0.5 * depth[k] * normal
+            # arms from each centre: differences of world positions lose precision far from the origin
+            middle = wp.vec3(manifold.points[k, 0], manifold.points[k, 1], manifold.points[k, 2])
+            arm_a = middle - 0.5 * manifold.separation[k] * normal
+            arm_b = middle + 0.5 * manifold.separation[k] * normal - (pb - pa)
             contact.a = i
             contact.b = j
             contact.normal = normal
-            contact.point_a = wp.transpose(ra) * (on_a - pa)
-            contact.point_b = wp.transpose(rb) * (on_b - pb)
+            contact.point_a = wp.transpose(ra) * arm_a
+            contact.point_b = wp.transpose(rb) * arm_b
             contact.friction = 0.5 * (car_a.chassis_friction + car_b.chassis_friction)
             contact.approach = wp.dot(
                 normal,
-                point_velocity(s.body_qd[w * vehicles + j], on_b - pb)
-                - point_velocity(s.body_qd[w * vehicles + i], on_a - pa),
+                point_velocity(s.body_qd[w * vehicles + j], arm_b) - point_velocity(s.body_qd[w * vehicles + i], arm_a),
             )
             count = add_contact(c, w, count, contact)
     return count
