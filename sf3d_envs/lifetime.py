@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -23,7 +23,7 @@ class DeviceOwner:
     _instead = "make a new one"
     """What to do instead of pickling."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Give every object its lock before anything else can fail."""
         self = super().__new__(cls)
         self.__dict__["_lock"] = threading.RLock()

@@ -66,7 +66,7 @@ class VehicleDynamics:
 
         arrays = VehicleArrays()
         arrays.body_q = wp.zeros(num_worlds * len(vehicles), dtype=wp.transform, device=device)
-        arrays.body_qd = wp.zeros(num_worlds * len(vehicles), dtype=wp.spatial_vector, device=device)
+        arrays.body_qd = wp.zeros(num_worlds * len(vehicles), dtype=wp.spatial_vector, device=device)  # pyright: ignore[reportArgumentType]
         arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)
         arrays.wheel_spin = wp.zeros(shape, dtype=wp.vec4, device=device)
         arrays.wheel_angle = wp.zeros(shape, dtype=wp.vec4, device=device)
