@@ -9,8 +9,8 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +18,17 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from .launches import LaunchList
+
 BENCH_SCHEMA = "sf3d.bench/1"
-MODES = ("physics", "env")
+MODES = ("physics", "env", "log")
 
 _STRETCH_STEPS = 120
 """Control steps of one stretch, 2 s: cars neither stop nor leave the road."""
 _WARMUP_STRETCHES = 2
 _MIN_STRETCHES = 3
 _DECISION_HZ = 10
+_RICH_WORLDS = 64
 _SEED0 = 100_000
 
 
@@ -35,7 +38,8 @@ class BenchConfig:
 
     Attributes:
         worlds: Number of worlds, each with twelve vehicles.
-        mode: `physics`: `Simulator.control_step` alone; `env`: `TorchEnv.step` with observation and reward at 10 Hz.
+        mode: `physics`: `Simulator.control_step` alone; `env`: `TorchEnv.step` with observation, events and reward at
+            10 Hz; `log`: the same with safety measures of all worlds and trajectories of the first 64.
         solver: `vehicle` or `xpbd`.
         threads: CPU threads; None takes all usable cores. `xpbd` runs on one.
         device: `cpu` or `cuda:N`.
@@ -92,6 +96,25 @@ class BenchResult:
     peak_mem_mb: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaunchCost:
+    """Cost of one kernel in a step.
+
+    Attributes:
+        kernel: Name of the kernel.
+        launches_per_s: Launches per simulated second.
+        launch_us: Least time of a launch [µs].
+        vehicle_step_ns: Its part of a vehicle-step [ns].
+        share: Its part of all launches.
+    """
+
+    kernel: str
+    launches_per_s: float
+    launch_us: float
+    vehicle_step_ns: float
+    share: float
+
+
 class _PeakMemory:
     """Peak memory since construction [MB]: resident memory of the process on a CPU, Warp's pool on a GPU."""
 
@@ -127,8 +150,18 @@ def _mild_commands(worlds: int, vehicles: int) -> np.ndarray:
     return np.broadcast_to(commands, (worlds, vehicles, 2)).copy()
 
 
-def _physics(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], object], Callable[[], object]]:
-    """Functions (place, stretch, close) of a simulator on the reference road."""
+@dataclass(frozen=True)
+class _Workload:
+    """What is measured: start afresh, run one stretch, free the memory; and the launches of a stretch, with counts."""
+
+    prepare: Callable[[], object]
+    stretch: Callable[[], object]
+    close: Callable[[], object]
+    launches: Sequence[tuple[LaunchList, int]]
+
+
+def _physics(config: BenchConfig) -> _Workload:
+    """A simulator on the reference road."""
     import warp as wp
 
     from .registry import load_condition
@@ -156,14 +189,15 @@ def _physics(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], ob
         sim.place(everywhere, position, 0.0, speed)
         wp.copy(sim.command, commands)
 
-    return place, lambda: sim.control_step(_STRETCH_STEPS), sim.close
+    return _Workload(place, lambda: sim.control_step(_STRETCH_STEPS), sim.close, [(sim.step_launches, _STRETCH_STEPS)])
 
 
-def _env(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], object], Callable[[], object]]:
-    """Functions (reset, stretch, close) of an environment that controls all vehicles."""
+def _env(config: BenchConfig) -> _Workload:
+    """An environment that controls all vehicles, with logging in the mode `log`."""
     import torch
 
     from .envs.torch_env import TorchEnv
+    from .evaluation.safety import logging_probes
 
     env = TorchEnv(
         num_worlds=config.worlds,
@@ -172,6 +206,7 @@ def _env(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], object
         solver=config.solver,
         device=config.device,
         threads=config.threads,
+        probes=logging_probes(min(_RICH_WORLDS, config.worlds)) if config.mode == "log" else (),
     )
     actions = torch.from_numpy(_mild_commands(config.worlds, env.view.num_vehicles)).to(env.view.observation().device)
 
@@ -179,7 +214,9 @@ def _env(config: BenchConfig) -> tuple[Callable[[], object], Callable[[], object
         for _ in range(_STRETCH_STEPS * _DECISION_HZ // 60):
             env.step(actions)
 
-    return lambda: env.reset(seed=_SEED0), stretch, env.close
+    decisions = _STRETCH_STEPS * _DECISION_HZ // 60
+    launches = [(item, count * decisions) for item, count in env.step_launches()]
+    return _Workload(lambda: env.reset(seed=_SEED0), stretch, env.close, launches)
 
 
 def measure(config: BenchConfig) -> BenchResult:
@@ -198,14 +235,14 @@ def measure(config: BenchConfig) -> BenchResult:
 
     device = get_device(config.device)
     memory = _PeakMemory(device)
-    prepare, stretch, close = (_physics if config.mode == "physics" else _env)(config)
+    work = (_physics if config.mode == "physics" else _env)(config)
     taken: list[float] = []
     try:
         for i in range(sys.maxsize):
-            prepare()
+            work.prepare()
             wp.synchronize_device(device)
             started = time.perf_counter()
-            stretch()
+            work.stretch()
             wp.synchronize_device(device)
             if i >= _WARMUP_STRETCHES:
                 taken.append(time.perf_counter() - started)
@@ -213,7 +250,7 @@ def measure(config: BenchConfig) -> BenchResult:
                 break
         peak = memory.read()
     finally:
-        close()
+        work.close()
     threads = 1
     if config.solver == "vehicle":
         threads = len(Shards(config.worlds, device, check_threads(config.threads)).ranges)
@@ -225,16 +262,71 @@ def measure(config: BenchConfig) -> BenchResult:
         threads=threads,
         device=str(device.alias),
         vehicle_steps_per_s=round(12 * per_second, 1),
-        env_steps_per_s=round(per_second * _DECISION_HZ / 60, 1) if config.mode == "env" else None,
+        env_steps_per_s=round(per_second * _DECISION_HZ / 60, 1) if config.mode != "physics" else None,
         peak_mem_mb=round(peak, 1),
     )
 
 
-def report(results: Sequence[BenchResult]) -> dict[str, Any]:
-    """All rows with general facts about the machine, as JSON values."""
+def profile(config: BenchConfig) -> list[LaunchCost]:
+    """What each launch of a step costs, one by one from Python on one thread; dearest first.
+
+    A launch alone costs some microseconds more than within a captured graph, so with few worlds the sum is more than a
+    step takes.
+    """
+    config = replace(config, threads=1)
+    work = (_physics if config.mode == "physics" else _env)(config)
+    seconds: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    try:
+        work.prepare()
+        for _ in range(_WARMUP_STRETCHES):
+            work.stretch()
+        for launches, repeats in work.launches:
+            for name, least in launches.profile():
+                seconds[name] = seconds.get(name, 0.0) + least * repeats
+                counts[name] = counts.get(name, 0) + repeats
+    finally:
+        work.close()
+    total = sum(seconds.values())
+    vehicle_steps = 12 * config.worlds * _STRETCH_STEPS
+    costs = [
+        LaunchCost(
+            kernel=name,
+            launches_per_s=60 * counts[name] / _STRETCH_STEPS,
+            launch_us=1e6 * spent / counts[name],
+            vehicle_step_ns=1e9 * spent / vehicle_steps,
+            share=spent / total,
+        )
+        for name, spent in seconds.items()
+    ]
+    return sorted(costs, key=lambda cost: -cost.share)
+
+
+def profile_table(config: BenchConfig, costs: Sequence[LaunchCost]) -> Table:
+    """A profile for a terminal."""
+    from rich import box
+    from rich.table import Table
+
+    title = f"Launches of {config.mode}, {config.worlds} worlds, solver {config.solver}, one thread"
+    table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("kernel", "per simulated s", "µs each", "ns per vehicle-step", "share"):
+        table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
+    for cost in costs:
+        numbers = (f"{cost.launches_per_s:.0f}", f"{cost.launch_us:,.1f}", f"{cost.vehicle_step_ns:,.1f}")
+        table.add_row(cost.kernel, *numbers, f"{cost.share:.1%}")
+    return table
+
+
+def report(
+    results: Sequence[BenchResult], profiles: Mapping[str, Sequence[LaunchCost]] | None = None
+) -> dict[str, Any]:
+    """All rows with general facts about the machine, as JSON values; profiles by a name, if there are any."""
     from .evaluation.identity import machine
 
-    return {"schema": BENCH_SCHEMA, "machine": machine(), "results": [asdict(r) for r in results]}
+    whole: dict[str, Any] = {"schema": BENCH_SCHEMA, "machine": machine(), "results": [asdict(r) for r in results]}
+    if profiles:
+        whole["profiles"] = {name: [asdict(cost) for cost in costs] for name, costs in profiles.items()}
+    return whole
 
 
 def report_table(results: Sequence[BenchResult]) -> Table:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,14 @@ from sf3d_envs.terrain.lane_closure import lane_closure_terrain
 
 # Modules that import Newton when they are imported, none of which an environment needs before its first frame.
 IMPORT_NEWTON = {"sim/solver.py", "sim/reference_model.py", "sim/solver_xpbd.py", "render/scene.py", "render/tracer.py"}
-KERNELS_THAT_CALL_NEWTON = {"sim/kernels_contact.py"}
+
+STEP = (
+    "import sys, time, torch, gymnasium, sf3d_envs; start = time.process_time();"
+    "env = gymnasium.make('SF3D/LaneClosure-v0'); spent = time.process_time() - start;"
+    "env.reset(seed=0); env.step(env.action_space.sample());"
+    "heavy = {'newton', 'matplotlib', 'polars', 'pyarrow', 'stable_baselines3', 'PIL'} & set(sys.modules);"
+    "assert not heavy, f'imported: {sorted(heavy)}';"
+)
 
 
 def test_only_the_solver_and_the_pictures_import_newton_at_import(repo_root: Path) -> None:
@@ -24,7 +34,26 @@ def test_only_the_solver_and_the_pictures_import_newton_at_import(repo_root: Pat
                 names = [node.module or ""]
             if any(name.split(".")[0] == "newton" for name in names):
                 found.add(path.relative_to(repo_root / "sf3d_envs").as_posix())
-    assert found - KERNELS_THAT_CALL_NEWTON == IMPORT_NEWTON
+    assert found == IMPORT_NEWTON
+
+
+def run_python(code: str) -> str:
+    """Output of a new interpreter."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_make_reset_and_step_import_nothing_heavy_and_take_little_processor_time() -> None:
+    """Processor time does not grow with what else the machine does; importing Newton alone takes about 3 s of it."""
+    run_python(STEP)  # fills the kernel cache
+    assert statistics.median(float(run_python(STEP + "print(spent)")) for _ in range(3)) < 3.0
+
+
+def test_newton_can_be_imported_before_and_after() -> None:
+    use = "import newton; newton.ModelBuilder().finalize(device='cpu');"
+    run_python(use + STEP.replace("{'newton', ", "{") + use)
+    run_python(STEP + use + "assert env.unwrapped.core.sim.model.body_count == 12")
 
 
 def test_newtons_state_and_model_are_views_of_the_simulators_memory() -> None:

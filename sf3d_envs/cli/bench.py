@@ -10,7 +10,11 @@ import typer
 from .exits import InputError, at_least, checked_input, split_names
 from .text import examples
 
-EXAMPLES = examples("sf3d bench --worlds 1,64,256", "sf3d bench --mode env --worlds 64 --threads 1 --json bench.json")
+EXAMPLES = examples(
+    "sf3d bench --worlds 1,64,256",
+    "sf3d bench --mode env --worlds 64 --threads 1 --json bench.json",
+    "sf3d bench --worlds 64 --profile",
+)
 
 
 def _counts(text: str) -> list[int]:
@@ -28,13 +32,18 @@ def bench(
     worlds: Annotated[str, typer.Option(help="Numbers of worlds, separated by commas.")] = "1,64,256",
     seconds: Annotated[float, typer.Option(help="Measuring time per row, after a warm-up [s].")] = 3.0,
     mode: Annotated[
-        str, typer.Option(help="physics: simulator steps alone; env: TorchEnv with observation and reward, 10 Hz.")
+        str,
+        typer.Option(
+            help="physics: simulator steps alone; env: TorchEnv with observation and reward, 10 Hz; "
+            "log: env with safety measures and trajectories."
+        ),
     ] = "physics",
     solver: Annotated[
         str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver.")
     ] = "vehicle",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
+    profile: Annotated[bool, typer.Option("--profile", help="Also print what each kernel costs.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")] = None,
 ) -> None:
     """Measure throughput. One vehicle-step is one vehicle for 1/60 s; a row is the median of several stretches."""
@@ -43,7 +52,8 @@ def bench(
     if not 0.0 < seconds < float("inf"):
         raise InputError(f"--seconds is {seconds}; it must be a positive number of seconds")
 
-    from ..benchmark import BenchConfig, measure, report, report_table
+    from ..benchmark import BenchConfig, measure, profile_table, report, report_table
+    from ..benchmark import profile as profile_launches
     from ..evaluation.progress import progress_bar
     from ..evaluation.store import check_writable, write_json
 
@@ -56,15 +66,19 @@ def bench(
             if json_file.is_dir():
                 raise InputError(f"--json is {str(json_file)!r}, a folder; give a file name")
             check_writable(json_file.parent, "--json")
-    results = []
+    results, profiles = [], {}
     with progress_bar() as show:
         for i, config in enumerate(configs):
             show(f"{config.mode}, {config.worlds} worlds", i, len(configs))
             results.append(measure(config))
+            if profile:
+                profiles[f"{config.worlds} worlds"] = profile_launches(config)
     from rich.console import Console
 
     Console().print(report_table(results))
+    for config, costs in zip(configs, profiles.values(), strict=False):
+        Console().print(profile_table(config, costs))
     if json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(json_file, report(results))
+        write_json(json_file, report(results, profiles))
         typer.echo(f"figures in {json_file}")

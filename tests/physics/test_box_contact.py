@@ -268,6 +268,6 @@ def test_results_are_the_same_bits_again_and_in_any_order(many: tuple) -> None:
 
 
 def test_the_step_kernels_load_without_newton() -> None:
-    code = "import sys, sf3d_envs.sim.kernels_step; assert 'newton' not in sys.modules"
+    code = "import sys, sf3d_envs.sim.kernels_fused; assert 'newton' not in sys.modules"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
