@@ -131,6 +131,7 @@ def drive_idm(
     geometry: wp.array(dtype=VehicleGeometry),
     own_route: wp.array(dtype=int),
     route_points: wp.array2d(dtype=wp.vec4),
+    route_curvature: wp.array2d(dtype=float),
     route_count: wp.array(dtype=int),
     route_reach: wp.array(dtype=float),
     route_index: wp.array3d(dtype=int),
@@ -180,9 +181,9 @@ def drive_idm(
     closing = float(0.0)
     if leader >= 0:
         gap = wp.max(nearest - geometry[v].half_length - geometry[leader].half_length, params.smallest_gap)
-        tangent = route_points[route, route_index[w, leader, route]][2]
+        tangent = route_points[route, route_index[w, leader, route]]
         leader_velocity = wp.spatial_top(body_qd[w * num_vehicles + leader])
-        closing = speed - (leader_velocity[0] * wp.cos(tangent) + leader_velocity[1] * wp.sin(tangent))
+        closing = speed - (leader_velocity[0] * tangent[2] + leader_velocity[1] * tangent[3])
     accel = accel_max[w, v]
     request = idm_acceleration(
         speed, closing, gap, headway[w, v], min_gap[w, v], accel, comfort_decel[w, v], params.desired_speed
@@ -194,9 +195,9 @@ def drive_idm(
         route_points, route, route_count[route], route_reach[route], index, WINDOW, axle_x, axle_y
     )
     sample = route_points[route, axle_index]
-    error = angle_between(wp.vec2(wp.cos(sample[2]), wp.sin(sample[2])), heading)
+    error = angle_between(wp.vec2(sample[2], sample[3]), heading)
     offset = route_deviation(sample, axle_x, axle_y)
-    angle = stanley_angle(error, offset[1], speed, yaw_rate, sample[3], params)
+    angle = stanley_angle(error, offset[1], speed, yaw_rate, route_curvature[route, axle_index], params)
     ratio = wp.length(world_velocity) / geometry[v].steer_speed_scale
     steering = angle * (1.0 + ratio * ratio) / geometry[v].max_steer
     action[w, v] = wp.vec2(wp.clamp(request, params.min_acceleration, accel), wp.clamp(steering, -1.0, 1.0))
@@ -230,6 +231,7 @@ class IDMAgent:
             view.geometry,
             view.own_route,
             view.routes.points,
+            view.routes.curvature,
             view.routes.count,
             view.routes.reach,
             view.route_index,

@@ -57,7 +57,7 @@ def to_frame(heading: wp.vec2, dx: float, dy: float) -> wp.vec2:
 @wp.func
 def route_deviation(sample: wp.vec4, x: float, y: float) -> wp.vec2:
     """(along, left) offset [m] of a point from a route sample, in the sample's frame."""
-    return to_frame(wp.vec2(wp.cos(sample[2]), wp.sin(sample[2])), x - sample[0], y - sample[1])
+    return to_frame(wp.vec2(sample[2], sample[3]), x - sample[0], y - sample[1])
 
 
 @wp.func

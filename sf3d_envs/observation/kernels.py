@@ -50,7 +50,8 @@ class ObservationInputs:
     geometry: wp.array(dtype=VehicleGeometry)  # [V]
     own_route: wp.array(dtype=int)  # [V]
     route_index: wp.array3d(dtype=int)  # [W, V, R]
-    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, heading, curvature
+    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, cosine and sine of the heading
+    route_curvature: wp.array2d(dtype=float)  # [R, N] 1/m
     route_count: wp.array(dtype=int)  # [R]
     route_marks: wp.array(dtype=wp.vec4)  # [R] arc length of merge start, merge end, counting line; owes a merge
     scale: wp.array(dtype=float)  # [D]
@@ -160,12 +161,12 @@ def observe(
     sample = inputs.route_points[route, index]
     marks = inputs.route_marks[route]
     offset = route_deviation(sample, pose[0], pose[1])
-    error = to_frame(wp.vec2(wp.cos(sample[2]), wp.sin(sample[2])), heading[0], heading[1])
+    error = to_frame(wp.vec2(sample[2], sample[3]), heading[0], heading[1])
     arc = float(index) * SPACING + offset[0]
     put(obs, inputs.scale, w, row, ROUTE + 0, offset[1])
     put(obs, inputs.scale, w, row, ROUTE + 1, error[1])
     put(obs, inputs.scale, w, row, ROUTE + 2, error[0])
-    put(obs, inputs.scale, w, row, ROUTE + 3, sample[3])
+    put(obs, inputs.scale, w, row, ROUTE + 3, inputs.route_curvature[route, index])
     merged = footprint_within(
         pose[1], heading, shape.half_length, shape.half_width, inputs.open_lane_low, inputs.open_lane_high
     )
@@ -182,7 +183,7 @@ def observe(
     for k in range(LOOK_AHEADS):
         ahead = wp.min(index + k * LOOK_AHEAD_SAMPLES, inputs.route_count[route] - 1)
         point = inputs.route_points[route, ahead]
-        direction = wp.vec2(wp.cos(point[2]), wp.sin(point[2]))
+        direction = wp.vec2(point[2], point[3])
         local = to_frame(heading, point[0] - pose[0], point[1] - pose[1])
         put(obs, inputs.scale, w, row, ROUTE_POINTS + 2 * k, local[1])
         put(obs, inputs.scale, w, row, ROUTE_POINTS + 2 * k + 1, angle_between(heading, direction))

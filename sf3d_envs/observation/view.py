@@ -201,6 +201,7 @@ def _inputs(view: WorldView, spec: ObservationSpec) -> ObservationInputs:
     ):
         setattr(inputs, name, getattr(view, name))
     inputs.route_points = view.routes.points
+    inputs.route_curvature = view.routes.curvature
     inputs.route_count = view.routes.count
     inputs.route_marks = route_marks(view.routes, view.owes_merge, view.device)
     inputs.scale = wp.array(spec.scales, dtype=wp.float32, device=view.device)

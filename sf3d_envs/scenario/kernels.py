@@ -126,7 +126,7 @@ def project_world(
 ):
     """Move the sample index of a world's vehicles on every route to the nearest sample of the local window.
 
-    Shapes: body_q [W*V]; points [R, N] = (x, y, heading, curvature); count [R]; reach [R] (see `project_local`);
+    Shapes: body_q [W*V]; points [R, N] = (x, y, cos, sin of the heading); count [R]; reach [R] (see `project_local`);
     route_index [W, V, R], read and written.
     """
     for vehicle in range(num_vehicles):

@@ -233,8 +233,9 @@ class RouteTable:
     Attributes:
         routes: The routes, in index order.
         spacing: Arc length between samples [m].
-        points: Samples (x [m], y [m], heading [rad], curvature [1/m]), vec4, shape [R, N]; a shorter route repeats its
+        points: Samples (x [m], y [m], cosine and sine of the heading), vec4, shape [R, N]; a shorter route repeats its
             last sample.
+        curvature: Curvature of the samples [1/m], float32, shape [R, N].
         count: Number of samples of each route, int32, shape [R].
         reach: Distance from each route within which its nearest sample can be found by walking downhill [m], float32,
             shape [R].
@@ -255,11 +256,13 @@ class RouteTable:
             raise ValueError("routes is empty; a route table needs at least one Route")
         self.spacing = ROUTE_SPACING
         counts = np.array([len(route.x) for route in self.routes], dtype=np.int32)
-        table = np.empty((len(self.routes), counts.max(), 4), dtype=np.float32)
+        table = np.empty((len(self.routes), counts.max(), 5), dtype=np.float32)
         for row, route in zip(table, self.routes, strict=True):
-            samples = np.stack((route.x, route.y, route.heading, route.curvature), axis=-1)
+            columns = (route.x, route.y, np.cos(route.heading), np.sin(route.heading), route.curvature)
+            samples = np.stack(columns, axis=-1)
             row[: len(samples)], row[len(samples) :] = samples, samples[-1]
-        self.points = wp.array(table, dtype=wp.vec4, device=device)
+        self.points = wp.array(np.ascontiguousarray(table[..., :4]), dtype=wp.vec4, device=device)
+        self.curvature = wp.array(np.ascontiguousarray(table[..., 4]), dtype=float, device=device)
         self.count = wp.array(counts, dtype=int, device=device)
         reaches = [_descent_reach(route) for route in self.routes]
         self.reach = wp.array(np.array(reaches, dtype=np.float32), dtype=float, device=device)

@@ -22,7 +22,7 @@ class ScoreInputs:
     collecting: wp.array2d(dtype=wp.int8)  # [W, V] the vehicle collects reward
     geometry: wp.array(dtype=VehicleGeometry)  # [V]
     own_route: wp.array(dtype=int)  # [V]
-    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, heading, curvature
+    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, cosine and sine of the heading
     route_count: wp.array(dtype=int)  # [R]
     route_reach: wp.array(dtype=float)  # [R]
     terrain: Terrain

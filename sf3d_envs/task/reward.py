@@ -133,7 +133,7 @@ def add_world_reward(
             route = own_route[v]
             sample = route_points[route, route_index[w, v, route]]
             velocity = wp.spatial_top(body_qd[body])
-            along = velocity[0] * wp.cos(sample[2]) + velocity[1] * wp.sin(sample[2])
+            along = velocity[0] * sample[2] + velocity[1] * sample[3]
             offset = route_deviation(sample, body_q[body][0], body_q[body][1])
             progress = weights.progress * dt * along
             deviation = weights.route * dt * wp.abs(offset[1])

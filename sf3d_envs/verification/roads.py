@@ -48,7 +48,7 @@ class Readings:
         roof_height: Distance of the resting roof car's centre from the road along its normal [m], [W].
         roof_grade: Slope along which the roof car lies, positive uphill [-], [W].
         wheel_xy: Where the parked cars' wheels stand [m], [W, 2, 4, 2].
-        preview_points: Route points of the preview (x, y, heading, curvature), [W, 12, 6, 4].
+        preview_points: Route points of the preview (x, y, cosine and sine of the heading), [W, 12, 6, 4].
         preview_friction: Preview of friction, NaN in rows without a vehicle under way, [W, 12, 6].
         preview_grade: Preview of the slope along the route, likewise.
         bits: State and reading bytes of each world's physics.
@@ -220,7 +220,7 @@ def _condition(record: Record, condition: Condition, read: Readings, w: int) -> 
         **words,
     )
     points = read.preview_points[w]
-    x, y, heading = points[..., 0], points[..., 1], points[..., 2]
+    x, y, along = points[..., 0], points[..., 1], points[..., 2]
     seen = ~np.isnan(read.preview_friction[w])
     error = np.abs(read.preview_friction[w] - expected_friction(condition, x, y))[seen]
     record.at_most(
@@ -232,7 +232,7 @@ def _condition(record: Record, condition: Condition, read: Readings, w: int) -> 
         **words,
     )
     low = 5.0 * np.floor(x / 5.0)
-    slope = (expected_height(condition, low + 5.0) - expected_height(condition, low)) / 5.0 * np.cos(heading)
+    slope = (expected_height(condition, low + 5.0) - expected_height(condition, low)) / 5.0 * along
     error = np.abs(read.preview_grade[w] - slope)[seen & (np.abs(x - 5.0 * np.round(x / 5.0)) > 1e-3)]
     record.at_most(
         f"{slug}: preview grade",

@@ -154,8 +154,10 @@ class Scene:
 
         most = max(len(route) for route in self.routes)
         packed = np.stack([np.pad(route, ((0, most - len(route)), (0, 0)), mode="edge") for route in self.routes])
+        points = np.stack((packed[..., 0], packed[..., 1], np.cos(packed[..., 2]), np.sin(packed[..., 2])), axis=-1)
         routes = SimpleNamespace(
-            points=array(packed.astype(np.float32), wp.vec4),
+            points=array(points.astype(np.float32), wp.vec4),
+            curvature=array(np.ascontiguousarray(packed[..., 3]).astype(np.float32), wp.float32),
             count=array(np.array([len(route) for route in self.routes], np.int32), wp.int32),
             reach=array(np.zeros(len(self.routes), np.float32), wp.float32),
         )

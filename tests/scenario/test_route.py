@@ -174,8 +174,9 @@ def test_table_packs_float32_samples_and_pads_with_the_last():
     assert table.count.numpy().tolist() == [5121, 100]
     assert len(table) == 2
     assert table.spacing == 0.5
-    for column, name in enumerate(("x", "y", "heading", "curvature")):
-        np.testing.assert_array_equal(points[0, :, column], getattr(MERGE, name).astype(np.float32))
+    columns = (MERGE.x, MERGE.y, np.cos(MERGE.heading), np.sin(MERGE.heading))
+    np.testing.assert_array_equal(points[0], np.stack(columns, axis=-1).astype(np.float32))
+    np.testing.assert_array_equal(table.curvature.numpy()[0], MERGE.curvature.astype(np.float32))
     np.testing.assert_array_equal(points[1, 100:], np.broadcast_to(points[1, 99], (5021, 4)))
 
 
