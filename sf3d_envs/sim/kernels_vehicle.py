@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..terrain.kernels import Terrain, TerrainGrid, surface_friction_near, terrain_facet
+from ..terrain.kernels import Terrain, TerrainGrid, surface_friction_near, terrain_facet, terrain_facets
 from .kernels_wheel import suspension_loads, update_wheels, wheel_contacts, wheel_friction, wheel_wrenches
 from .vehicle import VehicleData
 
@@ -91,16 +91,14 @@ def cast_rays(
     The facet read at the expected hit settles a ray that stays on it, which is almost every ray.
     """
     hits = RoadHits()
-    margin = wp.vec4()
-    gap = wp.vec4()
-    for k in range(4):
-        facet = terrain_facet(terrain, grid, x[k] + guess * down[0], y[k] + guess * down[1])
-        gap[k] = z[k] + guess * down[2] - facet[0]
-        hits.slope_x[k] = facet[1]
-        hits.slope_y[k] = facet[2]
-        margin[k] = facet[3]
+    one = wp.vec4(1.0)
+    facets = terrain_facets(terrain, grid, x + one * (guess * down[0]), y + one * (guess * down[1]))
+    gap = z + one * (guess * down[2]) - facets[0]
+    hits.slope_x = facets[1]
+    hits.slope_y = facets[2]
     across = wp.abs(down[0]) * grid.inv_dx + wp.abs(down[1]) * grid.inv_dy
     reach = wp.abs(down[0]) + wp.abs(down[1])
+    margin = facets[3]
     unsettled = float(-1.0)
     for k in range(4):
         rate = hits.slope_x[k] * down[0] + hits.slope_y[k] * down[1] - down[2]

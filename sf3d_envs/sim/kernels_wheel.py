@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from .lanes import lane_code
+from ..lanes import lane_code
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 

@@ -6,6 +6,8 @@ normals are facet normals. Outside the extents the edge cell is continued, so a 
 
 import warp as wp
 
+from ..lanes import lane_code
+
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 PATCH_DISC = 0
@@ -62,28 +64,42 @@ class Terrain:
     world_variant: wp.array(dtype=int)
 
 
-@wp.func
+FACET = """
+    const lanes u = (at(x) - grid.x0) * grid.inv_dx;
+    const lanes v = (at(y) - grid.y0) * grid.inv_dy;
+    const lanes i = least(most(down(u), 0.0f), (float)(grid.nx - 2));
+    const lanes j = least(most(down(v), 0.0f), (float)(grid.ny - 2));
+    const lanes fx = u - i;
+    const lanes fy = v - j;
+    const whole base = grid.offset + truncate(i) * grid.ny + truncate(j);
+    const mask lower = fx >= fy;
+    const whole third = lower ? base + grid.ny : base + 1;
+    const lanes h00 = lookup(terrain.heights.data, base);
+    const lanes h11 = lookup(terrain.heights.data, base + (grid.ny + 1));
+    const lanes corner = lookup(terrain.heights.data, third);
+    const lanes step_x = pick(lower, corner - h00, h11 - corner);
+    const lanes step_y = pick(lower, h11 - corner, corner - h00);
+    put(0, h00 + fx * step_x + fy * step_y);
+    put(1, step_x * grid.inv_dx);
+    put(2, step_y * grid.inv_dy);
+    put(3, least(size(fx - fy), least(least(fx, fy), 1.0f - most(fx, fy))));
+"""
+
+
+@wp.func_native(lane_code(FACET, rows=4, form="one"))
 def terrain_facet(terrain: Terrain, grid: TerrainGrid, x: float, y: float) -> wp.vec4:
     """Plane of the facet under (x, y): (height at (x, y) [m], dh/dx, dh/dy, margin).
 
     The margin says how far one may move and stay on this facet: while |Δx|/dx + |Δy|/dy is smaller. Negative beyond the
     extents.
     """
-    u = (x - grid.x0) * grid.inv_dx
-    v = (y - grid.y0) * grid.inv_dy
-    i = wp.clamp(int(wp.floor(u)), 0, grid.nx - 2)
-    j = wp.clamp(int(wp.floor(v)), 0, grid.ny - 2)
-    fx = u - float(i)
-    fy = v - float(j)
-    base = grid.offset + i * grid.ny + j
-    h00 = terrain.heights[base]
-    h11 = terrain.heights[base + grid.ny + 1]
-    lower = fx >= fy
-    corner = terrain.heights[base + wp.where(lower, grid.ny, 1)]
-    step_x = wp.where(lower, corner - h00, h11 - corner)
-    step_y = wp.where(lower, h11 - corner, corner - h00)
-    margin = wp.min(wp.abs(fx - fy), wp.min(wp.min(fx, fy), 1.0 - wp.max(fx, fy)))
-    return wp.vec4(h00 + fx * step_x + fy * step_y, step_x * grid.inv_dx, step_y * grid.inv_dy, margin)
+    ...
+
+
+@wp.func_native(lane_code(FACET, rows=4))
+def terrain_facets(terrain: Terrain, grid: TerrainGrid, x: wp.vec4, y: wp.vec4) -> wp.mat44:
+    """:func:`terrain_facet` at four points, from the same text; a row per component."""
+    ...
 
 
 @wp.func

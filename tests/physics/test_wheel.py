@@ -5,8 +5,8 @@ import pytest
 import warp as wp
 from reference.wheel64 import WheelCase, bisect_spin, lateral_demand, random_cases, solve_wheel
 
+from sf3d_envs.lanes import lane_code
 from sf3d_envs.sim.kernels_wheel import UPDATE_WHEELS, Rows3, update_wheels
-from sf3d_envs.sim.lanes import lane_code
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
@@ -14,7 +14,7 @@ COUNT = 20_000
 FIELDS = ("spin", "speed_long", "speed_lat", "drive_torque", "brake_torque", "friction_limit", "cornering_stiffness")
 
 
-@wp.func_native(lane_code(UPDATE_WHEELS, rows=3, scalar=True))
+@wp.func_native(lane_code(UPDATE_WHEELS, rows=3, form="one by one"))
 def update_wheels_lane_by_lane(
     spin: wp.vec4,
     speed_long: wp.vec4,
