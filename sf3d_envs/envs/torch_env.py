@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ from .._warp import get_device, load_kernels
 from ..launches import LaunchList
 from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
-from ..observation.view import Observer, WorldView
-from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
+from ..observation.view import Observer
 from ..scenario.route import RouteTable
 from ..sim.simulator import CONTROL_HZ, Simulator
 from ..task.kernels import TaskState, task_state
@@ -26,7 +25,9 @@ from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
 from .episodes import Episodes, world_mask
 from .errors import WorldError, read_errors
+from .live_view import live_view
 from .outputs import output_tensors
+from .probes import Probe, check_probes
 from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
@@ -60,7 +61,8 @@ class TorchEnv(DeviceOwner):
 
     Args:
         num_worlds: Worlds W.
-        config: A complete configuration; mutually exclusive with keyword arguments.
+        config: A complete configuration; mutually exclusive with the fields as keyword arguments.
+        probes: What measures inside the step (:class:`~sf3d_envs.envs.probes.Probe`); none costs nothing.
         **kwargs: Fields of :class:`~sf3d_envs.envs.config.EnvConfig`.
 
     Raises:
@@ -70,7 +72,15 @@ class TorchEnv(DeviceOwner):
     _kept = frozenset({"config", "conditions", "num_worlds", "num_rows", "observation_spec", "device", "_state"})
     _instead = "pickle env.config and make a new one with TorchEnv(config=config)"
 
-    def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
+    def __init__(
+        self,
+        num_worlds: int | None = None,
+        *,
+        config: EnvConfig | None = None,
+        probes: Sequence[Probe] = (),
+        **kwargs: Any,
+    ):
+        probes = check_probes(probes)
         if config is None:
             known = {field.name for field in dataclasses.fields(EnvConfig)}
             unknown = sorted(set(kwargs) - known)
@@ -120,7 +130,12 @@ class TorchEnv(DeviceOwner):
             resample_variant=config.resample_variant,
             randomizer=self._randomizer,
         )
-        self.view = self._build_view()
+        command = self.sim.command if self._randomizer is None else self._randomizer.requested
+        self.view = live_view(self.sim, self.task, self._episodes, self.routes, command)
+        self._probes = probes
+        for probe in probes:
+            probe.bind(self.view, self.task, self.sim)
+        self._episodes.probes = probes
         self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
         self._buffers = StepBuffers(self.num_worlds, self.num_rows, self._observer.obs, self._device)
         self._lists = record_steps(
@@ -135,39 +150,13 @@ class TorchEnv(DeviceOwner):
             self._buffers,
             traffic_hz=CONTROL_HZ if self._traffic is None else self._traffic.decision_hz,
             randomizer=self._randomizer,
+            probes=probes,
         )
         self._tensors = output_tensors(self._rows, self._episodes, self.sim, self._observer, self._buffers)
         self._state = "new"
         self._renderer: Any = None
         if self._traffic is not None:
             self._traffic.bind(self.view)
-
-    # ------------------------------------------------------------------ construction
-
-    def _build_view(self) -> WorldView:
-        sim = self.sim
-        return WorldView(
-            num_worlds=self.num_worlds,
-            num_vehicles=NUM_VEHICLES,
-            device=self._device,
-            body_q=sim.body_q,
-            body_qd=sim.body_qd,
-            wheel_spin=sim.wheel_spin,
-            steer_angle=sim.steer_angle,
-            forward_accel=sim.forward_accel,
-            command=sim.command if self._randomizer is None else self._randomizer.requested,
-            valid=self.task.valid,
-            stepping=sim.stepping,
-            step=self.task.step,
-            seed=self._episodes.seed,
-            own_route=wp.array(OWN_ROUTE, dtype=int, device=self._device),
-            routes=self.routes,
-            route_index=self._episodes.route_index,
-            scenario=self._episodes.scenario.arrays,
-            vehicles=sim.vehicles,
-            terrain=sim.terrain,
-            desired_speed=DESIRED_SPEED,
-        )
 
     # ------------------------------------------------------------------ stepping
 
@@ -242,6 +231,7 @@ class TorchEnv(DeviceOwner):
         self._lists.observe_and_reset.run()
         if self._traffic is not None and self.config.autoreset_mode == "SameStep":
             self._traffic.reset(self._tensors["mask"])
+        self._tell_probes()
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
@@ -250,6 +240,7 @@ class TorchEnv(DeviceOwner):
         """Like :meth:`step`, without observation, reward and flags: what an evaluation needs."""
         self._take(action)
         self._drive(self._lists.control_unrewarded)
+        self._tell_probes()
 
     def _take(self, action: torch.Tensor) -> None:
         self._require_open("step()")
@@ -281,6 +272,10 @@ class TorchEnv(DeviceOwner):
             if not aligned or k % period == 0:
                 self._buffers.traffic_tensor.copy_(self._traffic_commands())
             control.run()
+
+    def _tell_probes(self) -> None:
+        for probe in self._probes:
+            probe.advanced(self.config.steps_per_decision)
 
     def _traffic_commands(self) -> torch.Tensor:
         """Let the traffic agent decide and check what it returns."""
