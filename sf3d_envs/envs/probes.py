@@ -52,7 +52,8 @@ def check_probes(probes: Any) -> tuple[Probe, ...]:
     for index, probe in enumerate(probes):
         if isinstance(probe, type) or not isinstance(probe, Probe):
             raise TypeError(
-                f"probes[{index}] must be a Probe, an object with bind, record, record_reset and advanced, got {probe!r}"
+                f"probes[{index}] must be a Probe, an object with bind, record, record_reset and advanced, "
+                f"got {probe!r}"
             )
         if any(probe is other for other in probes[:index]):
             raise ValueError(f"probes[{index}] is in the list twice: {probe!r}")

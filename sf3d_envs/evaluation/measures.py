@@ -30,7 +30,7 @@ TTC_LIMITS = (1.5, 3.0)
 """Times to collision whose undercutting is counted [s] (1.5: paper, sec. 6; 3: ours, the wider customary limit)."""
 
 DRAC_LIMIT = 3.35
-"""Deceleration rate to avoid a crash whose exceedance is counted [m/s²]; ours, a customary limit of conflict studies."""
+"""Deceleration rate to avoid a crash whose exceedance is counted [m/s²]; ours, a customary limit in conflict work."""
 
 HARD_BRAKE = -3.0
 """Realized forward acceleration below which braking is hard [m/s²] (interfaces: safety formulas)."""

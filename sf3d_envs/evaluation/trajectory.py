@@ -68,8 +68,8 @@ class TrajectoryProbe:
 
     Args:
         worlds: N, the first worlds of the environment.
-        on_chunk: Called with each :class:`TrajectoryChunk`, in order, at the end of a step, or by :meth:`flush`; it owns
-            the arrays. None keeps all rows for :meth:`result`: 0.96 kB per world and control step.
+        on_chunk: Called with each :class:`TrajectoryChunk`, in order, at the end of a step, or by :meth:`flush`; it
+            owns the arrays. None keeps all rows for :meth:`result`: 0.96 kB per world and control step.
         chunk_steps: Control steps of a chunk, at least 60 (the longest decision).
 
     Raises:
@@ -137,9 +137,7 @@ class TrajectoryProbe:
 
     def record(self, launches: LaunchList) -> None:
         """Append the rows of a control step."""
-        launches.add(
-            self._kernels.write_rows, [self._inputs, self._ring], per_world=(self._inputs.num_vehicles,)
-        )
+        launches.add(self._kernels.write_rows, [self._inputs, self._ring], per_world=(self._inputs.num_vehicles,))
 
     def record_reset(self, launches: LaunchList, mask: wp.array) -> None:
         """Append the restart of the step counts of masked worlds."""

@@ -15,7 +15,6 @@ HALF_LENGTH = 0.5 * 4.25
 class Trace:
     """State of W worlds with V vehicles before the first control step (index 0) and after each, [T + 1, W, V, ...]."""
 
-    names = ("body_q", "body_qd", "command", "accel", "load", "friction", "compression", "valid", "event")
     frames: list[dict[str, np.ndarray]] = field(default_factory=list)
 
     def take(self, env) -> None:
@@ -68,14 +67,12 @@ def on_route(route, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def safety64(trace: Trace, routes, own_route, grip: float = 1.0, base_friction: float = 1.0) -> list[list[dict]]:
     """Measures of every vehicle, ``result[world][vehicle][name]``."""
-    q, qd = trace["body_q"], trace["body_qd"]
+    q = trace["body_q"]
     worlds, vehicles = q.shape[1:3]
     result = []
     for w in range(worlds):
         places = [on_route(route, q[:, w, :, 0], q[:, w, :, 1]) for route in routes]
-        result.append(
-            [vehicle64(trace, w, v, places[own_route[v]], grip, base_friction) for v in range(vehicles)]
-        )
+        result.append([vehicle64(trace, w, v, places[own_route[v]], grip, base_friction) for v in range(vehicles)])
     return result
 
 
@@ -122,9 +119,7 @@ def vehicle64(trace: Trace, w: int, v: int, place, grip: float, base_friction: f
                 marks[mark] = np.interp(mark, [last, here], [speed[t - 1], speed[t]])
 
         ahead = arc[t] - arc[t, v]
-        ahead = [
-            (ahead[o], o) for o in range(12) if o != v and 0.0 < ahead[o] <= 100.0 and abs(lateral[t, o]) < 2.0
-        ]
+        ahead = [(ahead[o], o) for o in range(12) if o != v and 0.0 < ahead[o] <= 100.0 and abs(lateral[t, o]) < 2.0]
         if not ahead:
             continue
         counts["leader_steps"] += 1
