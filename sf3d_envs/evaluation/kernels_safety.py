@@ -79,12 +79,12 @@ class SafetyInputs:
 class SafetyMemory:
     """What the measures keep of W worlds with V vehicles."""
 
-    counts: wp.array3d(dtype=wp.int32)  # [len(SAFETY_COUNTS), W, V]
-    values: wp.array3d(dtype=float)  # [len(SAFETY_VALUES), W, V]
+    counts: wp.array3d(dtype=wp.int32)  # [W, V, len(SAFETY_COUNTS)]
+    values: wp.array3d(dtype=float)  # [W, V, len(SAFETY_VALUES)]
     last_step: wp.array2d(dtype=wp.int32)  # [W, V] step count at the last look
     braking: wp.array2d(dtype=wp.int8)  # [W, V] the last step braked hard
     before: wp.array2d(dtype=wp.vec3)  # [W, V] x [m] and planar velocity [m/s] at the last look
-    place: wp.array3d(dtype=wp.vec2)  # [R, W, V] arc length and lateral offset on each route [m]
+    place: wp.array3d(dtype=wp.vec2)  # [W, R, V] arc length and lateral offset on each route [m]
 
 
 @wp.func
@@ -97,7 +97,7 @@ def locate_vehicle(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int):
         tangent = inputs.route_tangents[route, index]
         dx = pose[0] - sample[0]
         dy = pose[1] - sample[1]
-        memory.place[route, w, v] = wp.vec2(
+        memory.place[w, route, v] = wp.vec2(
             float(index) * SPACING + (tangent[0] * dx + tangent[1] * dy), tangent[0] * dy - tangent[1] * dx
         )
 
@@ -106,11 +106,11 @@ def locate_vehicle(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int):
 def leader_of(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int) -> int:
     """IDM's leader: the nearest centre ahead on the own route, less than 2 m beside it; −1 if there is none."""
     route = inputs.own_route[v]
-    arc = memory.place[route, w, v][0]
+    arc = memory.place[w, route, v][0]
     nearest = inputs.look_ahead
     leader = int(-1)
     for other in range(inputs.num_vehicles):
-        place = memory.place[route, w, other]
+        place = memory.place[w, route, other]
         ahead = place[0] - arc
         if other != v and ahead > 0.0 and wp.abs(place[1]) < inputs.lateral_limit:
             if ahead < nearest or (leader < 0 and ahead <= nearest):
@@ -147,10 +147,10 @@ def weighted_friction(friction: wp.vec4, load: wp.vec4) -> float:
 @wp.func
 def note_speed(memory: SafetyMemory, w: int, v: int, column: int, mark: float, before: wp.vec3, now: wp.vec3):
     """Planar speed where x crosses a mark upward for the first time, interpolated within the step."""
-    if before[0] < mark and now[0] >= mark and wp.isnan(memory.values[column, w, v]):
+    if before[0] < mark and now[0] >= mark and wp.isnan(memory.values[w, v, column]):
         part = (mark - before[0]) / (now[0] - before[0])
         start = wp.length(wp.vec2(before[1], before[2]))
-        memory.values[column, w, v] = start + part * (wp.length(wp.vec2(now[1], now[2])) - start)
+        memory.values[w, v, column] = start + part * (wp.length(wp.vec2(now[1], now[2])) - start)
 
 
 @wp.func
@@ -159,54 +159,54 @@ def measure_interaction(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: i
     leader = leader_of(inputs, memory, w, v)
     if leader < 0:
         return
-    memory.counts[LEADER_STEPS, w, v] = memory.counts[LEADER_STEPS, w, v] + 1
+    memory.counts[w, v, LEADER_STEPS] = memory.counts[w, v, LEADER_STEPS] + 1
     route = inputs.own_route[v]
     closing = speed_along(inputs, w, v, route) - speed_along(inputs, w, leader, route)
     if closing <= 0.0:
         return
-    ahead = memory.place[route, w, leader][0] - memory.place[route, w, v][0]
+    ahead = memory.place[w, route, leader][0] - memory.place[w, route, v][0]
     gap = wp.max(ahead - inputs.geometry[v].half_length - inputs.geometry[leader].half_length, inputs.smallest_gap)
     ttc = gap / closing
-    if ttc < memory.values[TTC_MIN, w, v]:
-        memory.values[TTC_MIN, w, v] = ttc
+    if ttc < memory.values[w, v, TTC_MIN]:
+        memory.values[w, v, TTC_MIN] = ttc
     if ttc < TTC_LONG:
-        memory.counts[TTC_LONG_STEPS, w, v] = memory.counts[TTC_LONG_STEPS, w, v] + 1
+        memory.counts[w, v, TTC_LONG_STEPS] = memory.counts[w, v, TTC_LONG_STEPS] + 1
         if ttc < TTC_SHORT:
-            memory.counts[TTC_SHORT_STEPS, w, v] = memory.counts[TTC_SHORT_STEPS, w, v] + 1
+            memory.counts[w, v, TTC_SHORT_STEPS] = memory.counts[w, v, TTC_SHORT_STEPS] + 1
 
     need = closing * closing / (2.0 * gap)
-    if need > memory.values[DRAC_MAX, w, v]:
-        memory.values[DRAC_MAX, w, v] = need
+    if need > memory.values[w, v, DRAC_MAX]:
+        memory.values[w, v, DRAC_MAX] = need
     if need > DRAC_HIGH:
-        memory.counts[DRAC_STEPS, w, v] = memory.counts[DRAC_STEPS, w, v] + 1
+        memory.counts[w, v, DRAC_STEPS] = memory.counts[w, v, DRAC_STEPS] + 1
     friction = inputs.grip[v] * weighted_friction(inputs.wheel_friction[w, v], inputs.wheel_load[w, v])
     capacity = braking_capacity(friction, inputs.gravity, accel_lat)
     if need > capacity:
-        memory.counts[NEED_STEPS, w, v] = memory.counts[NEED_STEPS, w, v] + 1
+        memory.counts[w, v, NEED_STEPS] = memory.counts[w, v, NEED_STEPS] + 1
     ratio = float(wp.inf)
     if capacity > 0.0:
         ratio = need / capacity
-    if ratio > memory.values[NEED_MAX, w, v]:
-        memory.values[NEED_MAX, w, v] = ratio
+    if ratio > memory.values[w, v, NEED_MAX]:
+        memory.values[w, v, NEED_MAX] = ratio
 
 
 @wp.func
 def measure_motion(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int, speed: float):
     """Exposure, hard braking, realized against requested acceleration, and contact with a patch."""
-    steps = memory.counts[VALID_STEPS, w, v] + 1
-    memory.counts[VALID_STEPS, w, v] = steps
-    memory.values[DISTANCE, w, v] = memory.values[DISTANCE, w, v] + inputs.dt * speed
+    steps = memory.counts[w, v, VALID_STEPS] + 1
+    memory.counts[w, v, VALID_STEPS] = steps
+    memory.values[w, v, DISTANCE] = memory.values[w, v, DISTANCE] + inputs.dt * speed
 
     realized = inputs.forward_accel[w, v]
     requested = inputs.command[w, v][0]
     error = realized - requested
-    memory.values[REALIZED, w, v] = memory.values[REALIZED, w, v] + realized
-    memory.values[REQUESTED, w, v] = memory.values[REQUESTED, w, v] + requested
-    memory.values[ERROR_SQUARE, w, v] = memory.values[ERROR_SQUARE, w, v] + error * error
+    memory.values[w, v, REALIZED] = memory.values[w, v, REALIZED] + realized
+    memory.values[w, v, REQUESTED] = memory.values[w, v, REQUESTED] + requested
+    memory.values[w, v, ERROR_SQUARE] = memory.values[w, v, ERROR_SQUARE] + error * error
     if realized < HARD:
-        memory.counts[HARD_BRAKE_STEPS, w, v] = memory.counts[HARD_BRAKE_STEPS, w, v] + 1
+        memory.counts[w, v, HARD_BRAKE_STEPS] = memory.counts[w, v, HARD_BRAKE_STEPS] + 1
         if memory.braking[w, v] == wp.int8(0):
-            memory.counts[HARD_BRAKE_ONSETS, w, v] = memory.counts[HARD_BRAKE_ONSETS, w, v] + 1
+            memory.counts[w, v, HARD_BRAKE_ONSETS] = memory.counts[w, v, HARD_BRAKE_ONSETS] + 1
         memory.braking[w, v] = wp.int8(1)
     else:
         memory.braking[w, v] = wp.int8(0)
@@ -218,9 +218,9 @@ def measure_motion(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int, s
     for k in range(4):
         touched = touched or (compression[k] > 0.0 and friction[k] != base)
     if touched:
-        memory.counts[PATCH_STEPS, w, v] = memory.counts[PATCH_STEPS, w, v] + 1
-        if memory.counts[PATCH_FIRST, w, v] < 0:
-            memory.counts[PATCH_FIRST, w, v] = inputs.step[w]
+        memory.counts[w, v, PATCH_STEPS] = memory.counts[w, v, PATCH_STEPS] + 1
+        if memory.counts[w, v, PATCH_FIRST] < 0:
+            memory.counts[w, v, PATCH_FIRST] = inputs.step[w]
 
 
 @wp.func
@@ -285,9 +285,9 @@ def clear_measures(
         return
     for v in range(inputs.num_vehicles):
         for k in range(count_start.shape[0]):
-            memory.counts[k, w, v] = count_start[k]
+            memory.counts[w, v, k] = count_start[k]
         for k in range(value_start.shape[0]):
-            memory.values[k, w, v] = value_start[k]
+            memory.values[w, v, k] = value_start[k]
         body = w * inputs.num_vehicles + v
         velocity = wp.spatial_top(inputs.body_qd[body])
         memory.before[w, v] = wp.vec3(inputs.body_q[body][0], velocity[0], velocity[1])

@@ -83,12 +83,12 @@ class SafetyProbe:
 
         shape = (view.num_worlds, view.num_vehicles)
         memory = kernels.SafetyMemory()
-        memory.counts = wp.zeros((len(SAFETY_COUNTS), *shape), dtype=wp.int32, device=device)
-        memory.values = wp.zeros((len(SAFETY_VALUES), *shape), dtype=float, device=device)
+        memory.counts = wp.zeros((*shape, len(SAFETY_COUNTS)), dtype=wp.int32, device=device)
+        memory.values = wp.zeros((*shape, len(SAFETY_VALUES)), dtype=float, device=device)
         memory.last_step = wp.zeros(shape, dtype=wp.int32, device=device)
         memory.braking = wp.zeros(shape, dtype=wp.int8, device=device)
         memory.before = wp.zeros(shape, dtype=wp.vec3, device=device)
-        memory.place = wp.zeros((inputs.num_routes, *shape), dtype=wp.vec2, device=device)
+        memory.place = wp.zeros((shape[0], inputs.num_routes, shape[1]), dtype=wp.vec2, device=device)
         self._kernels, self._inputs, self._memory, self._shape = kernels, inputs, memory, shape
         self._starts = [
             wp.array([int(measure.start) for measure in SAFETY_COUNTS], dtype=wp.int32, device=device),
@@ -124,8 +124,8 @@ class SafetyProbe:
         if self._shape is None:
             raise RuntimeError("this SafetyProbe has measured nothing; make an environment with TorchEnv(probes=[...])")
         counts, values = self._memory.counts.numpy(), self._memory.values.numpy()
-        result = {measure.name: counts[k].copy() for k, measure in enumerate(SAFETY_COUNTS)}
-        result |= {measure.name: values[k].copy() for k, measure in enumerate(SAFETY_VALUES)}
+        result = {measure.name: counts[..., k].copy() for k, measure in enumerate(SAFETY_COUNTS)}
+        result |= {measure.name: values[..., k].copy() for k, measure in enumerate(SAFETY_VALUES)}
         steps = result["valid_steps"].astype(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             for name in ("realized_accel", "requested_accel"):
