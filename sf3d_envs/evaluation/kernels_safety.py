@@ -62,7 +62,7 @@ class SafetyInputs:
     geometry: wp.array(dtype=VehicleGeometry)  # [V]
     grip: wp.array(dtype=float)  # [V] vehicle factor on the surface friction
     own_route: wp.array(dtype=int)  # [V]
-    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, heading, curvature
+    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y first
     route_tangents: wp.array2d(dtype=wp.vec2)  # [R, N] cos and sin of the heading
     route_index: wp.array3d(dtype=int)  # [W, V, R]
     terrain: Terrain

@@ -73,8 +73,9 @@ class SafetyProbe:
         for name in ("valid", "fault", "step"):
             setattr(inputs, name, getattr(task, name))
         inputs.grip = wp.array([car.grip for car in view.vehicles], dtype=float, device=device)
-        heading = view.routes.points.numpy()[..., 2].astype(np.float64)
-        tangents = np.stack((np.cos(heading), np.sin(heading)), axis=-1).astype(np.float32)
+        tangents = np.zeros((*view.routes.points.shape, 2), dtype=np.float32)
+        for row, route in zip(tangents, view.routes.routes, strict=True):
+            row[: len(route.heading)] = np.stack((np.cos(route.heading), np.sin(route.heading)), axis=-1)
         inputs.route_points = view.routes.points
         inputs.route_tangents = wp.array(tangents, dtype=wp.vec2, device=device)
         inputs.num_vehicles, inputs.num_routes = view.num_vehicles, len(view.routes)
