@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..scenario.route import RouteTable
 from ..sim.simulator import Simulator
 from ..task.kernels import TaskState, reset_task
 from .kernels import EpisodeArrays, RowArrays, begin_episodes, place_scenario, select_done
+from .probes import Probe
 from .randomizer import Randomizer
 
 
@@ -40,6 +42,7 @@ class Episodes:
         route_index: Nearest sample of each vehicle on each route, int32 [W, V, R].
         seed: Scenario seeds of the running episodes, uint64 [W].
         mask: Worlds of the last reset, bool [W].
+        probes: Probes that a reset clears; set before the first launch is recorded.
     """
 
     def __init__(
@@ -66,7 +69,11 @@ class Episodes:
         self.route_index = wp.zeros((worlds, sim.num_vehicles, len(routes)), dtype=int, device=device)
         self.mask = wp.zeros(worlds, dtype=wp.bool, device=device)
         self._seeded = False
-        self._masked = self.record(LaunchList(sim.shards))
+        self.probes: Sequence[Probe] = ()
+
+    @cached_property
+    def _masked(self) -> LaunchList:
+        return self.record(LaunchList(self._sim.shards))
 
     def record(self, launches: LaunchList, *, done_worlds: bool = False, hold: bool = False) -> LaunchList:
         """Append a masked reset to a list and return it.
@@ -104,6 +111,8 @@ class Episodes:
             ],
         )
         launches.add(reset_task, [self.mask, self._task, sim.num_vehicles])
+        for probe in self.probes:
+            probe.record_reset(launches, self.mask)
         return launches
 
     def reset(

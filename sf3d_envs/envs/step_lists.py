@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from . import kernels
 from .config import NUM_VEHICLES, EnvConfig
 from .episodes import Episodes
 from .kernels import RowArrays
+from .probes import Probe
 from .randomizer import Randomizer
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ class StepLists:
 
     Attributes:
         begin: Resets waiting worlds (next-step autoreset), takes the actions, opens the reward terms.
-        control: One control step of 1/60 s: commands, physics, routes, events, reward.
+        control: One control step of 1/60 s: commands, physics, routes, events, reward, probes.
         control_unrewarded: The same without the reward.
         finish: Reward, flags and activity of the rows.
         replace_reward: Puts a user's reward in place.
@@ -97,6 +99,7 @@ def record_steps(
     traffic_hz: int,
     traffic: RecordedAgent | None = None,
     randomizer: Randomizer | None = None,
+    probes: Sequence[Probe] = (),
 ) -> StepLists:
     """Record every launch list of an environment."""
     training = int(config.rules == "training")
@@ -150,6 +153,8 @@ def record_steps(
                 sim.stepping,
             ],
         )
+        for probe in probes:
+            probe.record(launches)
 
     finish = LaunchList(sim.shards)
     finish.add(kernels.finish_decision, [rows, task, buffers.terms, sim.stepping, 1 - training, horizon])

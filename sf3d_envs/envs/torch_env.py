@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ from .._warp import RANDOMIZATION_MODULES, get_device, load_kernels
 from ..launches import LaunchList, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..observation.spec import ObservationSpec
-from ..observation.view import Observer, WorldView
-from ..scenario.lane_closure import DESIRED_SPEED, OWN_ROUTE
+from ..observation.view import Observer
 from ..scenario.route import RouteTable
 from ..sim.simulator import CONTROL_HZ, Simulator
 from ..task.kernels import TaskState, task_state
@@ -26,7 +25,9 @@ from .config import NUM_VEHICLES, EnvConfig
 from .digests import run_digests
 from .episodes import Episodes, world_mask
 from .errors import WorldError, read_errors
+from .live_view import live_view
 from .outputs import check_action, output_tensors
+from .probes import Probe, check_probes
 from .randomizer import Randomizer
 from .rows import allocate_rows
 from .step_lists import StepBuffers, record_steps
@@ -60,7 +61,8 @@ class TorchEnv(DeviceOwner):
 
     Args:
         num_worlds: Worlds W.
-        config: A complete configuration; mutually exclusive with keyword arguments.
+        config: A complete configuration; mutually exclusive with the fields as keyword arguments.
+        probes: What measures inside the step (:class:`~sf3d_envs.envs.probes.Probe`); none costs nothing.
         **kwargs: Fields of :class:`~sf3d_envs.envs.config.EnvConfig`.
 
     Raises:
@@ -71,7 +73,15 @@ class TorchEnv(DeviceOwner):
     _instead = "pickle env.config and make a new one with TorchEnv(config=config)"
 
     @outside_captures
-    def __init__(self, num_worlds: int | None = None, *, config: EnvConfig | None = None, **kwargs: Any):
+    def __init__(
+        self,
+        num_worlds: int | None = None,
+        *,
+        config: EnvConfig | None = None,
+        probes: Sequence[Probe] = (),
+        **kwargs: Any,
+    ):
+        probes = check_probes(probes)
         if config is None:
             known = {field.name for field in dataclasses.fields(EnvConfig)}
             unknown = sorted(set(kwargs) - known)
@@ -121,7 +131,12 @@ class TorchEnv(DeviceOwner):
             resample_variant=config.resample_variant,
             randomizer=self._randomizer,
         )
-        self.view = self._build_view()
+        command = self.sim.command if self._randomizer is None else self._randomizer.requested
+        self.view = live_view(self.sim, self.task, self._episodes, self.routes, command)
+        self._probes = probes
+        for probe in probes:
+            probe.bind(self.view, self.task, self.sim)
+        self._episodes.probes = probes
         self._observer = Observer(self.view, controlled, preview=config.preview, row_active=self._rows.code)
         self._recorded_traffic = bind_traffic(self._traffic, self.view)
         self._buffers = StepBuffers(self.num_worlds, self.num_rows, self._observer.obs, self._device)
@@ -138,36 +153,11 @@ class TorchEnv(DeviceOwner):
             traffic_hz=CONTROL_HZ if self._traffic is None else self._traffic.decision_hz,
             traffic=self._recorded_traffic,
             randomizer=self._randomizer,
+            probes=probes,
         )
         self._tensors = output_tensors(self._rows, self._episodes, self.sim, self._observer, self._buffers)
         self._state = "new"
         self._renderer: Any = None
-
-    def _build_view(self) -> WorldView:
-        sim = self.sim
-        return WorldView(
-            num_worlds=self.num_worlds,
-            num_vehicles=NUM_VEHICLES,
-            device=self._device,
-            shards=sim.shards,
-            body_q=sim.body_q,
-            body_qd=sim.body_qd,
-            wheel_spin=sim.wheel_spin,
-            steer_angle=sim.steer_angle,
-            forward_accel=sim.forward_accel,
-            command=sim.command if self._randomizer is None else self._randomizer.requested,
-            valid=self.task.valid,
-            stepping=sim.stepping,
-            step=self.task.step,
-            seed=self._episodes.seed,
-            own_route=wp.array(OWN_ROUTE, dtype=int, device=self._device),
-            routes=self.routes,
-            route_index=self._episodes.route_index,
-            scenario=self._episodes.scenario.arrays,
-            vehicles=sim.vehicles,
-            terrain=sim.terrain,
-            desired_speed=DESIRED_SPEED,
-        )
 
     @exclusive
     @outside_captures
@@ -235,6 +225,7 @@ class TorchEnv(DeviceOwner):
             self._lists.whole.run()
         else:
             self._step_in_parts()
+        self._tell_probes()
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
@@ -246,6 +237,11 @@ class TorchEnv(DeviceOwner):
             self._lists.whole_unrewarded.run()
         else:
             self._drive(self._lists.control_unrewarded)
+        self._tell_probes()
+
+    def _tell_probes(self) -> None:
+        for probe in self._probes:
+            probe.advanced(self.config.steps_per_decision)
 
     def _take(self, action: torch.Tensor) -> None:
         self._require_open("step()")

@@ -1,0 +1,31 @@
+"""What a logged evaluation run measures besides outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .safety import SafetyProbe
+from .trajectory import TrajectoryChunk, TrajectoryProbe
+
+
+def logging_probes(
+    rich_worlds: int = 0, on_chunk: Callable[[TrajectoryChunk], object] | None = None
+) -> list[SafetyProbe | TrajectoryProbe]:
+    """Probes of a logged run, for ``TorchEnv(probes=...)``: safety measures, and trajectories if asked for.
+
+    Args:
+        rich_worlds: Worlds whose trajectories are recorded at 60 Hz, the first ones; 0 = none.
+        on_chunk: Takes the trajectories chunk by chunk; None keeps them in memory.
+
+    Returns:
+        A :class:`SafetyProbe`, followed by a :class:`TrajectoryProbe` if ``rich_worlds`` > 0; new ones for each call.
+
+    Raises:
+        TypeError, ValueError: If ``rich_worlds`` is no int >= 0 or ``on_chunk`` is not callable.
+    """
+    if isinstance(rich_worlds, bool) or not isinstance(rich_worlds, int):
+        raise TypeError(f"rich_worlds must be an int >= 0, got {rich_worlds!r}")
+    if rich_worlds < 0:
+        raise ValueError(f"rich_worlds must be an int >= 0, got {rich_worlds}")
+    rich = [TrajectoryProbe(rich_worlds, on_chunk=on_chunk)] if rich_worlds else []
+    return [SafetyProbe(), *rich]
