@@ -197,7 +197,11 @@ def _env(config: BenchConfig) -> _Workload:
     import torch
 
     from .envs.torch_env import TorchEnv
-    from .evaluation.safety import logging_probes
+    from .evaluation.logged import logging_probes
+
+    probes = ()
+    if config.mode == "log":
+        probes = logging_probes(min(_RICH_WORLDS, config.worlds), on_chunk=lambda chunk: None)
 
     env = TorchEnv(
         num_worlds=config.worlds,
@@ -206,7 +210,7 @@ def _env(config: BenchConfig) -> _Workload:
         solver=config.solver,
         device=config.device,
         threads=config.threads,
-        probes=logging_probes(min(_RICH_WORLDS, config.worlds)) if config.mode == "log" else (),
+        probes=probes,
     )
     actions = torch.from_numpy(_mild_commands(config.worlds, env.view.num_vehicles)).to(env.view.observation().device)
 
@@ -309,7 +313,7 @@ def profile_table(config: BenchConfig, costs: Sequence[LaunchCost]) -> Table:
 
     title = f"Launches of {config.mode}, {config.worlds} worlds, solver {config.solver}, one thread"
     table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("kernel", "per simulated s", "µs each", "ns per vehicle-step", "share"):
+    for name in ("kernel", "per sim. s", "µs each", "ns/vehicle-step", "share"):
         table.add_column(name, justify="left" if name == "kernel" else "right", no_wrap=True)
     for cost in costs:
         numbers = (f"{cost.launches_per_s:.0f}", f"{cost.launch_us:,.1f}", f"{cost.vehicle_step_ns:,.1f}")

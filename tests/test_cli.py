@@ -109,8 +109,8 @@ BAD_INPUT = [
     (["run", "LaneClosure-v0", "--view", "side"], "--view is 'side'"),
     (["bench", "--worlds", "1,x"], "--worlds is '1,x'"),
     (["bench", "--worlds", "0"], "--worlds is 0"),
-    (["bench", "--mode", "log"], "mode 'log' is unknown; known: physics, env"),
-    (["bench", "--solver", "mujoco"], "solver 'mujoco' is unknown; known: vehicle"),
+    (["bench", "--mode", "rich"], "mode 'rich' is unknown; known: physics, env, log"),
+    (["bench", "--solver", "mujoco"], "solver 'mujoco' is unknown; known: vehicle, xpbd"),
     (["bench", "--seconds", "-1"], "--seconds is -1.0"),
     (["bench", "--device", "cuda:99"], "device 'cuda:99'"),
     (["bench", "--json", "{file}/a.json"], "--json is"),
@@ -247,7 +247,7 @@ def test_run_agrees_with_evaluate(tmp_path):
     assert alone.equals(batch.filter(mine))
 
 
-@pytest.mark.parametrize("mode", ["physics", "env"])
+@pytest.mark.parametrize("mode", ["physics", "env", "log"])
 def test_bench_prints_and_writes_figures(mode, tmp_path):
     file = tmp_path / "new" / "bench.json"
     result = sf3d("bench", "--worlds", "1,3", "--seconds", "0.05", "--mode", mode, "--threads", "1", "--json", file)
@@ -264,11 +264,23 @@ def test_bench_prints_and_writes_figures(mode, tmp_path):
         assert (row["mode"], row["solver"], row["threads"], row["device"]) == (mode, "vehicle", 1, "cpu")
         assert row["vehicle_steps_per_s"] > 1000
         assert row["peak_mem_mb"] > 10
-        if mode == "env":
+        if mode != "physics":
             assert row["env_steps_per_s"] == pytest.approx(row["vehicle_steps_per_s"] / 72, rel=0.01)
         else:
             assert row["env_steps_per_s"] is None
     assert "vehicle-steps/s" in result.stdout
+
+
+def test_bench_profile_names_the_kernels(tmp_path):
+    file = tmp_path / "bench.json"
+    result = sf3d("bench", "--worlds", "2", "--seconds", "0.05", "--mode", "env", "--profile", "--json", file)
+    assert result.exit_code == 0, result.stderr
+    costs = json.loads(file.read_text())["profiles"]["2 worlds"]
+    by_name = {cost["kernel"]: cost for cost in costs}
+    assert {"advance_worlds", "score_control_step", "observe"} <= set(by_name)
+    assert by_name["advance_worlds"]["launches_per_s"] == 60 and by_name["observe"]["launches_per_s"] == 10
+    assert sum(cost["share"] for cost in costs) == pytest.approx(1.0)
+    assert "advance_worlds" in result.stdout
 
 
 def test_warmup_reports_when_it_is_done():

@@ -2,7 +2,7 @@
 
 import warp as wp
 
-from ..observation.geometry import VehicleGeometry, planar_heading
+from ..observation.geometry import VehicleGeometry, planar_heading, route_deviation
 from ..observation.kernels import SPACING
 from ..terrain.kernels import Terrain
 from .measures import DRAC_LIMIT, HARD_BRAKE, SAFETY_COUNTS, SAFETY_VALUES, SPEED_MARKS, TTC_LIMITS, index_of
@@ -62,8 +62,7 @@ class SafetyInputs:
     geometry: wp.array(dtype=VehicleGeometry)  # [V]
     grip: wp.array(dtype=float)  # [V] vehicle factor on the surface friction
     own_route: wp.array(dtype=int)  # [V]
-    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y first
-    route_tangents: wp.array2d(dtype=wp.vec2)  # [R, N] cos and sin of the heading
+    route_points: wp.array2d(dtype=wp.vec4)  # [R, N] x, y, cosine and sine of the heading
     route_index: wp.array3d(dtype=int)  # [W, V, R]
     terrain: Terrain
     num_vehicles: int
@@ -93,13 +92,8 @@ def locate_vehicle(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int):
     pose = inputs.body_q[w * inputs.num_vehicles + v]
     for route in range(inputs.num_routes):
         index = inputs.route_index[w, v, route]
-        sample = inputs.route_points[route, index]
-        tangent = inputs.route_tangents[route, index]
-        dx = pose[0] - sample[0]
-        dy = pose[1] - sample[1]
-        memory.place[w, route, v] = wp.vec2(
-            float(index) * SPACING + (tangent[0] * dx + tangent[1] * dy), tangent[0] * dy - tangent[1] * dx
-        )
+        offset = route_deviation(inputs.route_points[route, index], pose[0], pose[1])
+        memory.place[w, route, v] = wp.vec2(float(index) * SPACING + offset[0], offset[1])
 
 
 @wp.func
@@ -123,8 +117,8 @@ def leader_of(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int) -> int
 def speed_along(inputs: SafetyInputs, w: int, v: int, route: int) -> float:
     """Velocity of a vehicle along a route [m/s]."""
     velocity = wp.spatial_top(inputs.body_qd[w * inputs.num_vehicles + v])
-    tangent = inputs.route_tangents[route, inputs.route_index[w, v, route]]
-    return velocity[0] * tangent[0] + velocity[1] * tangent[1]
+    sample = inputs.route_points[route, inputs.route_index[w, v, route]]
+    return velocity[0] * sample[2] + velocity[1] * sample[3]
 
 
 @wp.func

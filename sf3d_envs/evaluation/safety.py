@@ -73,11 +73,7 @@ class SafetyProbe:
         for name in ("valid", "fault", "step"):
             setattr(inputs, name, getattr(task, name))
         inputs.grip = wp.array([car.grip for car in view.vehicles], dtype=float, device=device)
-        tangents = np.zeros((*view.routes.points.shape, 2), dtype=np.float32)
-        for row, route in zip(tangents, view.routes.routes, strict=True):
-            row[: len(route.heading)] = np.stack((np.cos(route.heading), np.sin(route.heading)), axis=-1)
         inputs.route_points = view.routes.points
-        inputs.route_tangents = wp.array(tangents, dtype=wp.vec2, device=device)
         inputs.num_vehicles, inputs.num_routes = view.num_vehicles, len(view.routes)
         inputs.lateral_limit, inputs.look_ahead, inputs.smallest_gap = LATERAL_LIMIT, LOOK_AHEAD, SMALLEST_GAP
         inputs.gravity, inputs.dt = GRAVITY, 1.0 / CONTROL_HZ
