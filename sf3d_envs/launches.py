@@ -146,7 +146,7 @@ class _Graph:
         with _CAPTURING, wp.ScopedCapture(device, stream=stream) as capture:
             for command in commands:
                 command.launch(stream)
-        self._graph = capture.graph
+        self._graph: Any = capture.graph
 
     def launch(self, stream: wp.Stream | None) -> None:
         """Replay; inside somebody else's CUDA capture the launches are issued one by one, so that it records them."""
@@ -178,15 +178,14 @@ class LaunchList:
         """Record a launch whose dimension is worlds, then ``per_world``."""
         self._replays = None
         for commands, (begin, end) in zip(self._commands, self.shards.ranges, strict=True):
-            commands.append(
-                wp.launch(
-                    kernel,
-                    dim=(end - begin, *per_world),
-                    inputs=[*inputs, begin],
-                    device=self.shards.device,
-                    record_cmd=True,
-                )
+            command: Any = wp.launch(
+                kernel,
+                dim=(end - begin, *per_world),
+                inputs=[*inputs, begin],
+                device=self.shards.device,
+                record_cmd=True,
             )
+            commands.append(command)
 
     def call(self, function: Callable[[], None]) -> None:
         """Append a Python function that covers all worlds; the list must not be split over threads.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import warp as wp
 
@@ -22,9 +22,6 @@ from .episodes import Episodes
 from .kernels import RowArrays
 from .probes import Probe
 from .randomizer import Randomizer
-
-if TYPE_CHECKING:
-    from .traffic import RecordedAgent
 
 REQUEST_LOW, REQUEST_HIGH = (-8.0, -1.0), (5.0, 1.0)
 """Limits of an action: requested acceleration [m/s²] and normalized steering."""
@@ -97,7 +94,7 @@ def record_steps(
     buffers: StepBuffers,
     *,
     traffic_hz: int,
-    traffic: RecordedAgent | None = None,
+    traffic: Any = None,
     randomizer: Randomizer | None = None,
     probes: Sequence[Probe] = (),
 ) -> StepLists:
