@@ -141,11 +141,13 @@ class _Call:
 class _Graph:
     """Consecutive launches, captured once: a launch from Python costs more than a small kernel runs."""
 
-    def __init__(self, commands: Sequence[wp.Launch], device: wp.Device, stream: wp.Stream | None):
+    def __init__(self, commands: Sequence[wp.Launch], device: wp.Device):
         self._commands = commands
-        with _CAPTURING, wp.ScopedCapture(device, stream=stream) as capture:
+        # Torch's usual stream is CUDA's default stream, on which nothing can be captured.
+        aside = None if device.is_cpu else wp.Stream(device)
+        with _CAPTURING, wp.ScopedCapture(device, stream=aside) as capture:
             for command in commands:
-                command.launch(stream)
+                command.launch(aside)
         self._graph: Any = capture.graph
 
     def launch(self, stream: wp.Stream | None) -> None:
@@ -210,7 +212,7 @@ class LaunchList:
         replays: Sequence[Sequence[Any]] = self._commands
         if self.shards.graphs:
             if self._replays is None:
-                self._replays = [self._capture(commands, stream) for commands in self._commands]
+                self._replays = [self._capture(commands) for commands in self._commands]
             replays = self._replays
 
         def replay(items: Sequence[Any]):
@@ -240,12 +242,12 @@ class LaunchList:
             times.append((command.kernel.key if isinstance(command, wp.Launch) else "python", best))
         return times
 
-    def _capture(self, commands: Sequence[wp.Launch | _Call], stream: wp.Stream | None) -> list[_Graph | _Call]:
+    def _capture(self, commands: Sequence[wp.Launch | _Call]) -> list[_Graph | _Call]:
         """Graphs of the runs of launches between Python functions."""
         replays: list[_Graph | _Call] = []
         for launches, group in groupby(commands, key=lambda command: isinstance(command, wp.Launch)):
             if launches:
-                replays.append(_Graph(list(group), self.shards.device, stream))  # pyright: ignore[reportArgumentType]
+                replays.append(_Graph(list(group), self.shards.device))  # pyright: ignore[reportArgumentType]
             else:
                 replays.extend(group)  # pyright: ignore[reportArgumentType]
         return replays
