@@ -17,7 +17,7 @@ import warp as wp
 
 from .._warp import get_device
 from .kernels_vehicle import VehicleArrays
-from .vehicle import VehicleData, VehicleParams
+from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
     import torch
