@@ -19,8 +19,8 @@ EXACT = {"memset", "memcpy", "memmove", "floorf", "sqrtf", "fabsf", "_wp_isfinit
 """Symbols from outside that a kernel may need: exactly rounded, or no arithmetic at all."""
 
 ROUNDED = (
-    "sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 expm1 log log2 log10 log1p pow cbrt erf erfc erfinv hypot "
-    "quat_from_axis_angle quat_to_axis_angle quat_rpy quat_slerp quat_to_euler quat_from_euler randn noise pnoise"
+    "sin cos tan asin acos atan atan2 sinh cosh tanh exp exp2 expm1 log log2 log10 log1p pow cbrt erf erfc erfinv "
+    "hypot quat_from_axis_angle quat_to_axis_angle quat_rpy quat_slerp quat_to_euler quat_from_euler randn noise pnoise"
 ).split()
 """Warp's functions whose result depends on a library."""
 

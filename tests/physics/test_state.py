@@ -186,7 +186,10 @@ def test_wrong_choices_are_named_and_change_nothing(call, error, words) -> None:
         ({"params_per_world": True}, ["params_per_world", "per world", "shared"]),
         ({"roads": ROADS[:1]}, ["2 terrain variants", "1"]),
         ({"roads": ROADS[::-1]}, ["terrain variant 0"]),
-        ({"roads": [ROADS[0], flat_variant(0.3, patches=[Disc(x=0.0, y=0.0, radius=1.0, friction=0.5)])]}, ["variant 1"]),
+        (
+            {"roads": [ROADS[0], flat_variant(0.3, patches=[Disc(x=0.0, y=0.0, radius=1.0, friction=0.5)])]},
+            ["variant 1"],
+        ),
     ],
 )
 def test_worlds_of_another_kind_of_simulator_are_refused(options, words) -> None:
