@@ -59,7 +59,9 @@ class SavedState:
     @property
     def device(self) -> wp.Device:
         """Device of the arrays."""
-        return self.arrays["stepping"].device
+        device = self.arrays["stepping"].device
+        assert device is not None
+        return device
 
     def to(self, device: str | wp.Device) -> SavedState:
         """The same worlds on a device; itself if they are there.
