@@ -87,6 +87,7 @@ class VehicleDynamics:
             arrays.params = wp.array(np.tile(arrays.params.numpy(), self.num_worlds), dtype=VehicleData, device=device)
             index += len(kinds) * np.arange(self.num_worlds, dtype=np.int32)[:, None]
         arrays.params_index = wp.array(index, dtype=int, device=device)
+        self.params_per_world = params_per_world
         self.arrays = arrays
 
         # Boxes of similar size can touch at most a handful of neighbours at once.

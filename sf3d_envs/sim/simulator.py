@@ -16,6 +16,7 @@ from ..terrain.bank import TerrainBank
 from . import SOLVERS
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
+from .state import SavedState, Worlds, restore_worlds, save_worlds
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Simulator(DeviceOwner):
     """
 
     _kept = frozenset({"num_worlds", "num_vehicles", "vehicles", "device"})
-    _instead = "pickle its arguments and make a new one, and keep what you need of its state with array.numpy()"
+    _instead = "pickle its arguments and make a new one, and keep its state with save()"
 
     @outside_captures
     def __init__(
@@ -84,6 +85,7 @@ class Simulator(DeviceOwner):
     ):
         self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
+        self.solver_name = solver
         if solver not in SOLVERS:
             raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
         if solver == "xpbd" and params_per_world:
@@ -226,6 +228,48 @@ class Simulator(DeviceOwner):
             ],
             device=self.device,
         )
+
+    @exclusive
+    @outside_captures
+    def save(self, worlds: Worlds = None) -> SavedState:
+        """Copy everything that worlds carry from step to step, on the device.
+
+        A world that is restored from the copy goes on, bit for bit, as if it had never stopped. What an environment
+        adds (events, rewards, episodes, random streams) is not in it.
+
+        Args:
+            worlds: Worlds to save: None = all, an index, indices [N] or a bool mask [W]; saved in that order.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+            TypeError: If ``worlds`` is no choice of worlds.
+            ValueError: If it is empty, out of range or names a world twice.
+        """
+        self._require_open("save()")
+        return save_worlds(self, worlds)
+
+    @exclusive
+    @outside_captures
+    def restore(self, saved: SavedState, worlds: Worlds = None, source: Worlds = None) -> None:
+        """Overwrite worlds by saved ones, in place; no other world is touched.
+
+        The saved worlds may come from another simulator with any number of worlds, if it has the same vehicles, terrain
+        variants and solver. ``restore(saved, worlds=range(16), source=3)`` branches one saved world into sixteen.
+
+        Args:
+            saved: From :meth:`save`.
+            worlds: Worlds to overwrite: None = all, an index, indices [n] or a bool mask [W].
+            source: The saved world for each of them, indices [n] into ``saved``, which may repeat; one index serves
+                all; None = all saved worlds in order.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+            TypeError: If an argument has the wrong type.
+            ValueError: If ``saved`` is of another device, solver, bank of terrain variants or of other vehicles, an
+                index is out of range, a world comes twice in ``worlds``, or ``worlds`` and ``source`` differ in number.
+        """
+        self._require_open("restore()")
+        restore_worlds(self, saved, worlds, source)
 
     def contact_overflow(self) -> np.ndarray:
         """Worlds whose contact buffer overflowed, bool [W] (host copy); environments move the flags to their errors."""

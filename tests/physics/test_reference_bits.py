@@ -121,6 +121,28 @@ def test_a_world_driven_to_nan_changes_no_other(variants: list, batch: dict, arr
     assert all(worlds.bits(row) == batch[row][-1] for row in NEIGHBOURS)
 
 
+def test_saved_worlds_go_on_in_another_simulator(variants: list, batch: dict) -> None:
+    """Saved in the midst of collisions, restored among more worlds, in another order and on other roads before."""
+    worlds = ReferenceWorlds(variants, range(8))
+    for step in range(60):
+        worlds.step(step)
+    assert worlds.sim.solver.rigid_contacts.count.numpy()[0] > 0
+    saved = worlds.sim.save()
+    worlds.sim.close()
+    rows, origin = [9, 0, 2, 5, 7], [1, 6, 0, 1, 3]
+    other = ReferenceWorlds(variants, range(10))
+    for step in range(7):
+        other.step(step)
+    other.sim.restore(saved, worlds=rows, source=origin)
+    other.commands[:, rows] = worlds.commands[:, origin]
+    for step in range(60, STEPS):
+        other.step(step)
+    assert all(other.bits(row) == batch[k][-1] for row, k in zip(rows, origin, strict=True))
+    fused = Worlds(variants, range(8))
+    with pytest.raises(ValueError, match="solver 'xpbd', the simulator has 'vehicle'"):
+        fused.sim.restore(saved)
+
+
 @pytest.mark.parametrize(("name", "value"), [("PAIR_CONTACTS", 0), ("FACET_CONTACTS", 0)])
 def test_overflow_raises(monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
     """Two cars on their roofs, one on the other, need both kinds of contacts."""
