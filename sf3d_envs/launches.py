@@ -131,11 +131,8 @@ class _Call:
 
     def launch(self, stream: wp.Stream | None) -> None:
         """Run the function, its launches on ``stream``."""
-        if stream is None:
+        with wp.ScopedStream(stream):
             self._function()
-        else:
-            with wp.ScopedStream(stream):
-                self._function()
 
 
 class _Graph:

@@ -215,19 +215,16 @@ class Simulator(DeviceOwner):
                 raise ValueError(f"{name} must be finite")
         zero = np.zeros_like(yaw)
         rotation = np.stack([zero, zero, np.sin(yaw / 2), np.cos(yaw / 2)], axis=-1).astype(np.float32)
-        wp.launch(
-            place_vehicles,
-            dim=shape,
-            inputs=[
+        with wp.ScopedStream(self.shards.torch_stream()):
+            inputs = [
                 wp.array(mask, dtype=wp.bool, device=self.device),
                 wp.array(np.ascontiguousarray(position), dtype=wp.vec3, device=self.device),
                 wp.array(rotation, dtype=wp.quat, device=self.device),
                 wp.array(np.ascontiguousarray(speed), dtype=float, device=self.device),
                 self.arrays,
                 0,
-            ],
-            device=self.device,
-        )
+            ]
+            wp.launch(place_vehicles, dim=shape, inputs=inputs, device=self.device)
 
     @exclusive
     @outside_captures
