@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import warp as wp
 
-from sf3d_envs.sim import kernels_fused, kernels_place, kernels_split, kernels_wheel, lanes
+from sf3d_envs import lanes
+from sf3d_envs.sim import kernels_fused, kernels_place, kernels_split, kernels_wheel
 
 MODULES = {module.__name__: module for module in (kernels_fused, kernels_place, kernels_split)}
 """Modules whose kernels step or place vehicles; what they call from other modules is compiled into them."""
