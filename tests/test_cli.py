@@ -86,6 +86,7 @@ BAD_INPUT = [
     (["evaluate", "--out", "{out}", "--suite", "no/such.toml"], "no/such.toml"),
     (["evaluate", "--out", "{out}", "--device", "cuda:99"], "device 'cuda:99'"),
     (["evaluate", "--out", "{out}", "--device", "tpu"], "device 'tpu'"),
+    (["evaluate", "--out", "{out}", "--solver", "mujoco"], "solver 'mujoco' is unknown; known: 'vehicle', 'xpbd'"),
     (["evaluate", "--out", "{out}", "--recompute", "idm17/mu18"], "--recompute is 'idm17/mu18'"),
     (["evaluate", "--out", "{file}"], "--out is"),
     (["evaluate", "--out", ""], "--out is ''"),
@@ -107,6 +108,7 @@ BAD_INPUT = [
     (["run", "LaneClosure-v0", "--video", "{file}/a.mp4"], "--video is"),
     (["run", "LaneClosure-v0", "--ego", "12"], "--ego is 12; it must be 0 ... 11"),
     (["run", "LaneClosure-v0", "--view", "side"], "--view is 'side'"),
+    (["run", "LaneClosure-v0", "--solver", "newton"], "solver 'newton' is unknown; known: 'vehicle', 'xpbd'"),
     (["bench", "--worlds", "1,x"], "--worlds is '1,x'"),
     (["bench", "--worlds", "0"], "--worlds is 0"),
     (["bench", "--mode", "rich"], "mode 'rich' is unknown; known: physics, env, log"),
@@ -245,6 +247,33 @@ def test_run_agrees_with_evaluate(tmp_path):
     alone = run_world(make_agent("idm17"), load_condition("mu012"), 100_001, seconds=20.0)
     mine = (pl.col("condition") == "mu012") & (pl.col("scenario_seed") == 100_001)
     assert alone.equals(batch.filter(mine))
+
+
+def test_a_folder_is_not_continued_with_another_solver(tmp_path):
+    words = ["evaluate", "--agent", "constant", "--conditions", "reference", "--worlds", "1", "--out", tmp_path]
+    assert sf3d(*words).exit_code == 0
+    result = sf3d(*words, "--solver", "xpbd")
+    assert result.exit_code == 2
+    assert "identity.solver" in result.stderr
+
+
+def test_run_takes_the_reference_path(monkeypatch):
+    """`--solver xpbd` reaches the environment; without it, the fused solver drives."""
+    from sf3d_envs.evaluation import single
+
+    solvers = []
+
+    def make(*args, solver, **settings):
+        env = make_scoring_env(*args, solver=solver, **settings)
+        solvers.append(type(env.sim.solver).__name__)
+        return env
+
+    make_scoring_env = single.make_scoring_env
+    monkeypatch.setattr(single, "make_scoring_env", make)
+    words = ["run", "LaneClosure-v0", "--agent", "constant", "--seconds", "1"]
+    results = [sf3d(*words), sf3d(*words, "--solver", "xpbd")]
+    assert [result.exit_code for result in results] == [0, 0]
+    assert solvers == ["SolverVehicle", "SolverReference"]
 
 
 @pytest.mark.parametrize("mode", ["physics", "env", "log"])

@@ -28,6 +28,9 @@ def evaluate(
     ] = None,
     worlds: Annotated[int, typer.Option(help="Scenario seeds per condition.")] = 32,
     seed0: Annotated[int, typer.Option(help="First scenario seed; 100000 is the benchmark's.")] = 100_000,
+    solver: Annotated[
+        str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver (slower, one thread).")
+    ] = "vehicle",
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
     recompute: Annotated[
@@ -56,7 +59,14 @@ def evaluate(
     try:
         with checked_input():
             config = EvaluationConfig(
-                agents=agents, suite=suite, conditions=slugs, worlds=worlds, seed0=seed0, device=device, threads=threads
+                agents=agents,
+                suite=suite,
+                conditions=slugs,
+                worlds=worlds,
+                seed0=seed0,
+                solver=solver,
+                device=device,
+                threads=threads,
             )
             evaluation = Evaluation(config, out, recompute or ())
     except DamagedCell as error:

@@ -31,6 +31,9 @@ def run(
     view: Annotated[str, typer.Option(help="Camera of the video: chase or top.")] = "chase",
     ego: Annotated[int, typer.Option(help="Vehicle the camera follows, 0 ... 11.")] = 0,
     fps: Annotated[int, typer.Option(help="Frames per second; at most the agent's decision rate.")] = 20,
+    solver: Annotated[
+        str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver (slower, one thread).")
+    ] = "vehicle",
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
 ) -> None:
@@ -52,12 +55,14 @@ def run(
     from ..evaluation.single import FilmConfig, run_world
     from ..evaluation.store import check_writable
     from ..launches import check_threads
+    from ..sim import check_solver
 
     with checked_input():
         road = resolve(environment, condition)
         driver = make_agent(agent)
         decision_count(seconds, driver.decision_hz)
         check_threads(threads)
+        check_solver(solver)
         _warp.get_device(device)
         if video is not None:
             if video.is_dir() or video.suffix != ".mp4":
@@ -68,7 +73,7 @@ def run(
     )
     with progress_bar() as show:
         vehicles = run_world(
-            driver, road, seed, seconds=seconds, film=film, device=device, threads=threads, progress=show
+            driver, road, seed, seconds=seconds, film=film, device=device, threads=threads, solver=solver, progress=show
         )
     from rich.console import Console
 

@@ -52,7 +52,8 @@ class EnvConfig:
         randomization: What else varies from world to world, a
             :class:`~sf3d_envs.envs.randomization.DomainRandomization` or a dict of its fields; None = nothing. Only
             under the training rules: the scoring rules measure the vehicles as they are given.
-        solver: "vehicle".
+        solver: "vehicle", or "xpbd" for the reference path (:class:`~sf3d_envs.sim.solver_xpbd.SolverReference`):
+            slower, on one thread, and without ``randomization`` of vehicle parameters.
         device: "cpu" or "cuda:N".
         threads: CPU threads; None = all usable cores.
         render_mode: None, "rgb_array" or "human".

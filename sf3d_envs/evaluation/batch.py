@@ -69,6 +69,7 @@ def make_scoring_env(
     device: str = "cpu",
     threads: int | None = None,
     horizon_s: float = 66.0,
+    solver: str = "vehicle",
 ) -> Any:
     """A `TorchEnv` under the scoring rules, reset to one world per (condition, seed) pair.
 
@@ -79,6 +80,7 @@ def make_scoring_env(
         device: `cpu` or `cuda:N`.
         threads: CPU threads; None leaves the choice to the simulator.
         horizon_s: Length of a run [s].
+        solver: `vehicle`, or `xpbd` for the reference path.
 
     Returns:
         The environment; the caller closes it.
@@ -93,6 +95,7 @@ def make_scoring_env(
         decision_hz=decision_hz,
         autoreset_mode="Disabled",
         horizon_s=horizon_s,
+        solver=solver,
         device=device,
         threads=threads,
     )
@@ -154,6 +157,7 @@ def run_batch(
     device: str = "cpu",
     threads: int | None = None,
     horizon_s: float = 66.0,
+    solver: str = "vehicle",
     progress: Callable[[int], None] | None = None,
 ) -> BatchResult:
     """Drive all vehicles of every (condition, seed) pair with one agent.
@@ -165,6 +169,7 @@ def run_batch(
         device: `cpu` or `cuda:N`.
         threads: CPU threads; None leaves the choice to the simulator.
         horizon_s: Length of a run [s].
+        solver: As for `make_scoring_env`.
         progress: Called with the control steps done.
 
     Returns:
@@ -174,7 +179,13 @@ def run_batch(
 
     world_conditions, world_seeds = matched(conditions, seeds)
     env = make_scoring_env(
-        world_conditions, world_seeds, agent.decision_hz, device=device, threads=threads, horizon_s=horizon_s
+        world_conditions,
+        world_seeds,
+        agent.decision_hz,
+        device=device,
+        threads=threads,
+        horizon_s=horizon_s,
+        solver=solver,
     )
     try:
         digests = env.digests()
@@ -194,7 +205,9 @@ def run_batch(
         env.close()
 
 
-def agent_is_row_invariant(agent: Agent, first: Condition, last: Condition, seed: int, device: str) -> bool:
+def agent_is_row_invariant(
+    agent: Agent, first: Condition, last: Condition, seed: int, device: str, solver: str = "vehicle"
+) -> bool:
     """Whether an agent's actions in one world are bit for bit the same alone and as the last world of a batch.
 
     Args:
@@ -203,13 +216,14 @@ def agent_is_row_invariant(agent: Agent, first: Condition, last: Condition, seed
         last: Condition of the tested world.
         seed: Scenario seed of all worlds.
         device: `cpu` or `cuda:N`.
+        solver: As for `make_scoring_env`.
 
     Returns:
         True if all actions of the first second agree.
     """
     actions = []
     for conditions in ([last], [first, first, last]):
-        env = make_scoring_env(conditions, [seed] * len(conditions), agent.decision_hz, device=device)
+        env = make_scoring_env(conditions, [seed] * len(conditions), agent.decision_hz, device=device, solver=solver)
         try:
             agent.bind(env.view)
             agent.reset()

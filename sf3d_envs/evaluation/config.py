@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..launches import MAX_WORLDS, check_threads
+from ..sim import check_solver
 from .stats import BootstrapConfig
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class EvaluationConfig:
         device: `cpu` or `cuda:N`.
         threads: CPU threads of the simulator; None leaves the choice to it.
         horizon_s: Length of a run [s].
+        solver: `vehicle`, or `xpbd` for the reference path on Newton's own solver, which is slower and runs on one
+            thread. It is part of a result folder's identity.
         max_batch: Worlds simulated at once; None takes 512 on a CPU (a larger batch is not faster there) and 8192 on a
             GPU.
         bootstrap: Interval settings.
@@ -43,6 +46,7 @@ class EvaluationConfig:
     device: str = "cpu"
     threads: int | None = None
     horizon_s: float = 66.0
+    solver: str = "vehicle"
     max_batch: int | None = None
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
 
@@ -58,6 +62,7 @@ class EvaluationConfig:
         if self.worlds > MAX_WORLDS:
             raise ValueError(f"worlds is {self.worlds}; it must be in 1 ... {MAX_WORLDS}")
         check_threads(self.threads)
+        check_solver(self.solver)
         if not 0 <= self.seed0 <= 2**64 - self.worlds:
             raise ValueError(f"seed0 is {self.seed0}; a scenario seed must be in 0 ... 2**64 - 1")
         if not self.agents:

@@ -56,6 +56,7 @@ def write_figures(
     *,
     horizon_s: float,
     device: str,
+    solver: str = "vehicle",
 ) -> list[Path]:
     """Write `passage-<agent>.png` and, with a reference and another condition, `matched-<agent>.png`.
 
@@ -67,6 +68,7 @@ def write_figures(
         seed: Scenario seed of the matched pair.
         horizon_s: Length of the evaluated runs [s]; the pair is not shown later.
         device: `cpu` or `cuda:N`.
+        solver: `vehicle`, or `xpbd` for the reference path.
 
     Returns:
         Paths written; empty without the renderer.
@@ -82,7 +84,9 @@ def write_figures(
     if REFERENCE in by_slug and others:
         written.append(out / f"matched-{agent.name}.png")
         seconds = min(PAIR_SECONDS, horizon_s)
-        image = matched_picture(agent, by_slug[REFERENCE], by_slug[others[0]], seed, seconds=seconds, device=device)
+        image = matched_picture(
+            agent, by_slug[REFERENCE], by_slug[others[0]], seed, seconds=seconds, device=device, solver=solver
+        )
         _save(image, written[1])
     return written
 
@@ -95,6 +99,7 @@ def matched_picture(
     *,
     seconds: float = PAIR_SECONDS,
     device: str = "cpu",
+    solver: str = "vehicle",
 ) -> np.ndarray:
     """The same scenario under two conditions at the same moment, side by side.
 
@@ -105,6 +110,7 @@ def matched_picture(
         seed: Scenario seed of both worlds.
         seconds: When the pair is shown [s].
         device: `cpu` or `cuda:N`.
+        solver: `vehicle`, or `xpbd` for the reference path.
 
     Returns:
         Image, uint8 [height, width, 3].
@@ -113,7 +119,7 @@ def matched_picture(
     from ..render.plots import side_by_side
     from ..terrain.lane_closure import lane_closure_terrain
 
-    env = make_scoring_env([left, right], [seed, seed], agent.decision_hz, device=device)
+    env = make_scoring_env([left, right], [seed, seed], agent.decision_hz, device=device, solver=solver)
     try:
         for _ in drive(env, agent, seconds):
             pass

@@ -116,7 +116,7 @@ class Evaluation:
             "seed0": config.seed0,
             "rules": "scoring",
             "horizon_s": config.horizon_s,
-            "solver": "vehicle",
+            "solver": config.solver,
             "device": identity.device_name(self.device),
             "packages": identity.package_versions(),
             "code": identity.code_digest(),
@@ -158,6 +158,7 @@ class Evaluation:
                 device=self.device,
                 threads=self.config.threads,
                 horizon_s=self.config.horizon_s,
+                solver=self.config.solver,
                 progress=tick,
             )
             seconds = (time.perf_counter() - started) / len(batch.conditions)
@@ -253,6 +254,7 @@ class Evaluation:
                 self.seeds[0],
                 horizon_s=self.config.horizon_s,
                 device=self.device,
+                solver=self.config.solver,
             )
             files |= {path.name: file_digest(path) for path in pictures}
         manifest = self.store.commit(files, {**self._record(), "errors": errors})
@@ -268,11 +270,8 @@ class Evaluation:
 
     def _record(self) -> dict[str, Any]:
         """What describes the run without deciding its results."""
-        last = self.conditions[-1]
-        invariant = {
-            name: agent_is_row_invariant(agent, self.conditions[0], last, self.seeds[-1], self.device)
-            for name, agent in self.agents.items()
-        }
+        probe = (self.conditions[0], self.conditions[-1], self.seeds[-1], self.device, self.config.solver)
+        invariant = {name: agent_is_row_invariant(agent, *probe) for name, agent in self.agents.items()}
         facts = [condition_facts(c).__dict__ for c in self.conditions]
         bootstrap = dataclasses.asdict(self.config.bootstrap)
         return {

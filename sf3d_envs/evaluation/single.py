@@ -44,6 +44,7 @@ def run_world(
     film: FilmConfig | None = None,
     device: str = "cpu",
     threads: int | None = None,
+    solver: str = "vehicle",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> pl.DataFrame:
     """Drive all vehicles of one world under the scoring rules.
@@ -56,6 +57,7 @@ def run_world(
         film: Video to write while driving.
         device: `cpu` or `cuda:N`.
         threads: CPU threads; None leaves the choice to the simulator.
+        solver: `vehicle`, or `xpbd` for the reference path.
         progress: Called with (label, control steps done, all control steps).
 
     Returns:
@@ -66,7 +68,9 @@ def run_world(
     """
     decision_count(seconds, agent.decision_hz)
     total = round(seconds * CONTROL_HZ)
-    env = make_scoring_env([condition], [seed], agent.decision_hz, device=device, threads=threads, horizon_s=seconds)
+    env = make_scoring_env(
+        [condition], [seed], agent.decision_hz, device=device, threads=threads, horizon_s=seconds, solver=solver
+    )
     try:
 
         def stretches() -> Iterator[int]:

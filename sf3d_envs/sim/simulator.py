@@ -13,7 +13,7 @@ from .._warp import get_device
 from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
-from . import SOLVERS
+from . import check_solver
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
 from .state import SavedState, Worlds, restore_worlds, save_worlds
@@ -85,9 +85,8 @@ class Simulator(DeviceOwner):
     ):
         self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
+        check_solver(solver)
         self.solver_name = solver
-        if solver not in SOLVERS:
-            raise ValueError(f"solver {solver!r} is unknown; known: {', '.join(map(repr, SOLVERS))}")
         if solver == "xpbd" and params_per_world:
             raise ValueError("solver 'xpbd' takes one mass per vehicle; vehicle parameters per world need 'vehicle'")
         self.vehicles = _per_vehicle(vehicle, self.num_vehicles)

@@ -19,13 +19,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation.batch import CONTROL_HZ, closing_lane, decision_count
+from ..evaluation.batch import CONTROL_HZ, closing_lane, decision_count, make_scoring_env
 from ..evaluation.outcomes import RunLabels, vehicle_outcomes
 from ..registry import load_condition
 from ..task.events import Event
+
+if TYPE_CHECKING:
+    from ..envs.torch_env import TorchEnv
 
 PATHS = ("vehicle", "xpbd")
 SPLIT_DISTANCE = 0.1
@@ -124,25 +128,16 @@ def compare_solvers(
 
 def _compare(slug: str, seeds: Sequence[int], agent: str, horizon_s: float, device: str) -> ConditionComparison:
     from ..agents import make_agent
-    from ..envs.torch_env import TorchEnv
 
     drivers = [make_agent(agent) for _ in PATHS]
+    conditions = [load_condition(slug)] * len(seeds)
     envs: list[TorchEnv] = []
     try:
         for path, driver in zip(PATHS, drivers, strict=True):
-            env = TorchEnv(
-                num_worlds=len(seeds),
-                condition=load_condition(slug),
-                control="all",
-                rules="scoring",
-                decision_hz=driver.decision_hz,
-                autoreset_mode="Disabled",
-                horizon_s=horizon_s,
-                solver=path,
-                device=device,
+            env = make_scoring_env(
+                conditions, seeds, driver.decision_hz, device=device, horizon_s=horizon_s, solver=path
             )
             envs.append(env)
-            env.reset(options={"scenario_seed": list(seeds)})
             driver.bind(env.view)
             driver.reset()
         split_step = np.full(len(seeds), -1)

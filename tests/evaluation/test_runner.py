@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,35 @@ def test_a_folder_of_another_evaluation_is_refused_with_the_fields(finished):
     assert caught.value.fields == ("identity.horizon_s", "identity.worlds")
 
 
+def test_a_folder_of_another_solver_is_refused(finished, tmp_path):
+    """Whole evaluations and single cells of an interrupted one."""
+    with pytest.raises(ManifestConflict) as caught:
+        Evaluation(EvaluationConfig(agents=["idm17"], solver="xpbd", **SHORT), finished.out)
+    assert caught.value.fields == ("identity.solver",)
+    shutil.copytree(finished.out / "cells", tmp_path / "cells")
+    with pytest.raises(ManifestConflict) as caught:
+        Evaluation(EvaluationConfig(agents=["idm17"], solver="xpbd", **SHORT), tmp_path)
+    assert caught.value.fields == ("solver",)
+
+
+def test_the_reference_path_drives_the_same_worlds(tmp_path):
+    """One world before its first touch: the same outcomes on both paths, and positions within a centimetre.
+
+    A folder of the reference path says so, and its row-invariance probe runs there too.
+    """
+    agent, road = make_agent("idm17"), load_condition("reference")
+    batches = [run_batch(agent, [road], [100_000], horizon_s=2.0, solver=s) for s in ("vehicle", "xpbd")]
+    apart = np.abs(batches[0].position - batches[1].position).max()
+    assert 0.0 < apart < 0.01
+    assert batches[0].digests["initial_state"] == batches[1].digests["initial_state"]
+    settings = {"conditions": ["reference"], "worlds": 1, "horizon_s": 1.0}
+    result = evaluate("idm17", out=tmp_path, solver="xpbd", **settings)
+    assert result.manifest["identity"]["solver"] == "xpbd"
+    assert cell_manifest(tmp_path, "idm17/reference")["identity"]["solver"] == "xpbd"
+    assert result.manifest["record"]["row_invariant"] == {"idm17": True}
+    assert result.vehicles.equals(evaluate("idm17", **settings).vehicles)
+
+
 def test_another_agent_under_the_same_name_is_refused(tmp_path):
     settings = {"conditions": ["reference"], "worlds": 1, "horizon_s": 1.0}
     evaluate(make_agent("constant", acceleration=-4.0), out=tmp_path, **settings)
@@ -257,6 +287,7 @@ def test_the_batch_reports_where_the_vehicles_are():
         ({"seed0": -1}, "seed0 is -1"),
         ({"device": "cuda:99"}, "device 'cuda:99'"),
         ({"threads": 0}, "threads is 0"),
+        ({"solver": "mujoco"}, "solver 'mujoco' is unknown; known: 'vehicle', 'xpbd'"),
         ({"horizon_s": 0.0}, "seconds is 0.0"),
     ],
 )

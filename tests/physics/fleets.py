@@ -73,7 +73,7 @@ class WarpCars:
         y: float | np.ndarray = 0.0,
         speed: float | np.ndarray = 0.0,
         yaw: float = 0.0,
-        height: float | None = None,
+        height: float | np.ndarray | None = None,
         car: VehicleParams | None = None,
         fused: bool | None = None,
         solver: str = "vehicle",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,38 +65,6 @@ def penetration(position: np.ndarray, turn: np.ndarray) -> float:
     return max(overlap, 0.0)
 
 
-def crash(
-    x, y, speed, yaw, *, height: float, friction: float = 0.0, steps: int = 120, solver: str = "vehicle"
-) -> Crash:
-    """Let two coasting cars meet."""
-    sim = Simulator(1, [flat_variant(friction)], vehicle=CAR, num_vehicles=2, threads=1, solver=solver)
-    start = np.stack([x, y, np.full(2, height)], axis=-1)[None]
-    sim.place(np.ones(1, dtype=bool), start, np.array([yaw]), np.array([speed]))
-    rows = []
-    for step in range(steps + 1):
-        if step:
-            sim.control_step()
-        pose = sim.body_q.numpy().astype(np.float64)
-        linear, omega = np.split(sim.body_qd.numpy().astype(np.float64), 2, axis=1)
-        turn = matrices(pose[:, 3:])
-        inertia = turn * np.array(CAR.inertia) @ turn.transpose(0, 2, 1)
-        spin = np.einsum("nij,nj->ni", inertia, omega)
-        relative = linear - linear.mean(axis=0) * np.array([0.0, 0.0, 1.0])
-        about = linear - linear.mean(axis=0)
-        arm = pose[:, :3] - pose[:, :3].mean(axis=0)
-        rows.append(
-            (
-                CAR.mass * linear.sum(axis=0),
-                (spin + CAR.mass * np.cross(arm, about)).sum(axis=0),
-                0.5 * CAR.mass * (relative**2).sum() + 0.5 * (spin * omega).sum(),
-                penetration(pose[:, :3], turn),
-                linear,
-            )
-        )
-    sim.close()
-    return Crash(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
 MEETINGS = {
     "rear-end": ((0.0, 8.0), (0.0, 0.0), (12.0, 5.0), (0.0, 0.0)),
     "head-on": ((0.0, 20.0), (0.0, 0.0), (10.0, 10.0), (0.0, np.pi)),
@@ -106,12 +75,65 @@ MEETINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=MEETINGS)
-def free_flight(request: pytest.FixtureRequest) -> tuple[Crash, float]:
-    """A meeting high above the ground, and its scale: momentum of one car at the closing speed [N s]."""
-    x, y, speed, yaw = MEETINGS[request.param]
+def crashes(
+    names: Iterable[str], *, height: float, friction: float = 0.0, steps: int = 120, solver: str = "vehicle"
+) -> dict[str, Crash]:
+    """Let two coasting cars meet, one world for each name of `MEETINGS`."""
+    names = list(names)
+    x, y, speed, yaw = (np.array(column) for column in zip(*(MEETINGS[name] for name in names), strict=True))
+    sim = Simulator(len(names), [flat_variant(friction)], vehicle=CAR, num_vehicles=2, threads=1, solver=solver)
+    start = np.stack([x, y, np.full_like(x, height)], axis=-1)
+    sim.place(np.ones(len(names), dtype=bool), start, yaw, speed)
+    rows = []
+    for step in range(steps + 1):
+        if step:
+            sim.control_step()
+        pose = sim.body_q.numpy().astype(np.float64).reshape(len(names), 2, 7)
+        twist = sim.body_qd.numpy().astype(np.float64).reshape(len(names), 2, 6)
+        rows.append([_readings(*world) for world in zip(pose, twist, strict=True)])
+    sim.close()
+    worlds = zip(*rows, strict=True)
+    return {
+        name: Crash(*(np.array(column) for column in zip(*world, strict=True)))
+        for name, world in zip(names, worlds, strict=True)
+    }
+
+
+def _readings(pose: np.ndarray, twist: np.ndarray) -> tuple:
+    """One row of a `Crash` from two cars' poses [2, 7] and velocities [2, 6]."""
+    linear, omega = np.split(twist, 2, axis=1)
+    turn = matrices(pose[:, 3:])
+    inertia = turn * np.array(CAR.inertia) @ turn.transpose(0, 2, 1)
+    spin = np.einsum("nij,nj->ni", inertia, omega)
+    relative = linear - linear.mean(axis=0) * np.array([0.0, 0.0, 1.0])
+    about = linear - linear.mean(axis=0)
+    arm = pose[:, :3] - pose[:, :3].mean(axis=0)
+    return (
+        CAR.mass * linear.sum(axis=0),
+        (spin + CAR.mass * np.cross(arm, about)).sum(axis=0),
+        0.5 * CAR.mass * (relative**2).sum() + 0.5 * (spin * omega).sum(),
+        penetration(pose[:, :3], turn),
+        linear,
+    )
+
+
+def closing_momentum(name: str) -> float:
+    """Scale of a meeting: momentum of one car at the closing speed [N s]."""
+    _, _, speed, yaw = MEETINGS[name]
     velocity = np.array(speed) * np.exp(1j * np.array(yaw))
-    return crash(x, y, speed, yaw, height=50.0), CAR.mass * abs(velocity[0] - velocity[1])
+    return CAR.mass * abs(velocity[0] - velocity[1])
+
+
+@pytest.fixture(scope="module")
+def free_flights() -> dict[str, Crash]:
+    """All meetings high above the ground."""
+    return crashes(MEETINGS, height=50.0)
+
+
+@pytest.fixture(params=MEETINGS)
+def free_flight(request: pytest.FixtureRequest, free_flights: dict[str, Crash]) -> tuple[Crash, float]:
+    """A meeting high above the ground, and its scale [N s]."""
+    return free_flights[request.param], closing_momentum(request.param)
 
 
 def test_they_meet(free_flight: tuple[Crash, float]) -> None:
@@ -144,18 +166,15 @@ def test_they_hardly_penetrate(free_flight: tuple[Crash, float]) -> None:
     assert history.depth.max() <= 0.02
 
 
-def test_restitution_is_zero() -> None:
+def test_restitution_is_zero(free_flights: dict[str, Crash]) -> None:
     """After a square rear-end hit both move on at the mean speed."""
-    x, y, speed, yaw = MEETINGS["rear-end"]
-    history = crash(x, y, speed, yaw, height=50.0)
-    np.testing.assert_allclose(history.velocity[-1, :, 0], 8.5, atol=0.01)
+    np.testing.assert_allclose(free_flights["rear-end"].velocity[-1, :, 0], 8.5, atol=0.01)
 
 
 @pytest.mark.parametrize("name", ["rear-end", "head-on"])
 def test_momentum_is_kept_on_the_road(name: str) -> None:
     """On a frictionless road, standing on the springs; the road carries the weight and nothing sideways."""
-    x, y, speed, yaw = MEETINGS[name]
-    history = crash(x, y, speed, yaw, height=CAR.rest_height)
+    history = crashes([name], height=CAR.rest_height)[name]
     assert np.abs(history.momentum - history.momentum[0])[:, :2].max() <= 0.1
     assert history.depth.max() <= 0.02
     assert history.energy[-1] < 0.9 * history.energy[0]
