@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 
 import warp as wp
 
@@ -21,6 +22,16 @@ ANNOUNCE_EVERY_S = 10.0
 
 _loading = threading.Lock()
 """Threads that make their first environments together compile once."""
+
+
+def _renew_lock() -> None:
+    """In a forked child no thread is left that could release the parent's lock."""
+    global _loading  # noqa: PLW0603
+    _loading = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 STEP_MODULES = (
     "sf3d_envs.sim.kernels_place",
@@ -97,6 +108,12 @@ def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True, extr
     device = get_device(device)
     with _loading:
         _load_once(device.alias, (PHYSICS_MODULES[device.is_cpu], *STEP_MODULES, *extra), progress)
+
+
+def load_module(module: ModuleType, device: str | wp.Device) -> None:
+    """Load one module's kernels, one thread at a time."""
+    with _loading:
+        wp.load_module(module, device=device)
 
 
 @cache

@@ -56,11 +56,11 @@ class BenchConfig:
     def __post_init__(self) -> None:
         """Refuse what cannot be measured."""
         from ._warp import get_device
-        from .launches import check_threads
+        from .launches import MAX_WORLDS, check_threads
         from .sim import SOLVERS
 
-        if self.worlds < 1:
-            raise ValueError(f"worlds is {self.worlds}; it must be >= 1")
+        if not 1 <= self.worlds <= MAX_WORLDS:
+            raise ValueError(f"worlds is {self.worlds}; it must be in [1, {MAX_WORLDS}]")
         if self.mode not in MODES:
             raise ValueError(f"mode {self.mode!r} is unknown; known: {', '.join(MODES)}")
         if self.solver not in SOLVERS:

@@ -25,8 +25,34 @@ MAX_WORLDS = 1_000_000
 
 _CAPTURING = threading.RLock()
 
+
+def _renew_lock() -> None:
+    """In a forked child no thread is left that could release the parent's lock."""
+    global _CAPTURING  # noqa: PLW0603
+    _CAPTURING = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
+
+
+def refuse_foreign_capture() -> None:
+    """Refuse to launch or capture while the user's own code captures Warp launches on the CPU.
+
+    Raises:
+        RuntimeError: If it does: Warp would record our launches into the user's graph, or crash.
+    """
+    from ._warp import get_device
+
+    if get_device("cpu").is_capturing:
+        raise RuntimeError(
+            "Warp is capturing launches on the CPU (wp.ScopedCapture or wp.capture_begin) somewhere in this process: "
+            "make, reset and first step an environment or simulator before or after that"
+        )
 
 
 def outside_captures(function: Callable[Params, Result]) -> Callable[Params, Result]:
@@ -39,6 +65,7 @@ def outside_captures(function: Callable[Params, Result]) -> Callable[Params, Res
     @wraps(function)
     def apart(*args: Params.args, **kwargs: Params.kwargs) -> Result:
         with _CAPTURING:
+            refuse_foreign_capture()
             return function(*args, **kwargs)
 
     return apart
@@ -142,10 +169,15 @@ class _Graph:
         self._commands = commands
         # Torch's usual stream is CUDA's default stream, on which nothing can be captured.
         aside = None if device.is_cpu else wp.Stream(device)
-        with _CAPTURING, wp.ScopedCapture(device, stream=aside) as capture:
-            for command in commands:
+        with _CAPTURING:
+            refuse_foreign_capture()
+            self._graph = self._capture(device, aside)
+
+    def _capture(self, device: wp.Device, aside: wp.Stream | None) -> Any:
+        with wp.ScopedCapture(device, stream=aside) as capture:
+            for command in self._commands:
                 command.launch(aside)
-        self._graph: Any = capture.graph
+        return capture.graph
 
     def launch(self, stream: wp.Stream | None) -> None:
         """Replay; inside somebody else's CUDA capture the launches are issued one by one, so that it records them."""

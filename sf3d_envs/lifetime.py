@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
+
+
+_owners: weakref.WeakSet[DeviceOwner] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child no thread is left that could release the parent's locks."""
+    for owner in _owners:
+        owner.__dict__["_lock"] = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class DeviceOwner:
@@ -28,6 +43,7 @@ class DeviceOwner:
         self = super().__new__(cls)
         self.__dict__["_lock"] = threading.RLock()
         self.__dict__["_freed"] = False
+        _owners.add(self)
         return self
 
     def _free(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .exits import InputError, at_least, checked_input, split_names
+from .exits import InputError, at_least, checked_input
 from .text import examples
 
 EXAMPLES = examples(
@@ -19,7 +19,7 @@ EXAMPLES = examples(
 
 def _counts(text: str) -> list[int]:
     counts = []
-    for name in split_names("--worlds", text):
+    for name in text.split(","):
         try:
             counts.append(int(name))
         except ValueError:
@@ -55,7 +55,7 @@ def bench(
     from ..benchmark import BenchConfig, measure, profile_table, report, report_table
     from ..benchmark import profile as profile_launches
     from ..evaluation.progress import progress_bar
-    from ..evaluation.store import check_writable, write_json
+    from ..evaluation.store import check_file, write_json
 
     with checked_input():
         configs = [
@@ -63,9 +63,7 @@ def bench(
             for n in counts
         ]
         if json_file is not None:
-            if json_file.is_dir():
-                raise InputError(f"--json is {str(json_file)!r}, a folder; give a file name")
-            check_writable(json_file.parent, "--json")
+            check_file(json_file, "--json")
     results, profiles = [], {}
     with progress_bar() as show:
         for i, config in enumerate(configs):

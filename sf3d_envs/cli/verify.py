@@ -45,10 +45,12 @@ def verify(
     from ..evaluation.progress import progress_bar
     from ..evaluation.store import check_writable
     from ..verification import select, verify
+    from ..verification.report import check_report_folder
 
     with checked_input():
         select(names, full)
         check_writable(out)
+        check_report_folder(out)
     try:
         with progress_bar("groups") as show:
             result = verify(out, full=full, groups=names, progress=show)

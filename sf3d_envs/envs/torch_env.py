@@ -236,7 +236,9 @@ class TorchEnv(DeviceOwner):
         if self._lists.whole_unrewarded is not None:
             self._lists.whole_unrewarded.run()
         else:
+            self._state = "interrupted"
             self._drive(self._lists.control_unrewarded)
+            self._state = "running"
         self._tell_probes()
 
     def _tell_probes(self) -> None:
@@ -247,6 +249,8 @@ class TorchEnv(DeviceOwner):
         self._require_open("step()")
         if self._state == "new":
             raise RuntimeError("step() before reset(): call reset() first")
+        if self._state == "interrupted":
+            raise RuntimeError("an exception interrupted the last step half-way: call reset() before the next")
         check_action(action, (self.num_worlds, self.num_rows, 2), self.device)
         if self._recorded_traffic is not None:
             self._recorded_traffic.check_bound(self.view)
@@ -254,6 +258,7 @@ class TorchEnv(DeviceOwner):
 
     def _step_in_parts(self) -> None:
         """A step with calls of users' functions and of a traffic agent between the launches."""
+        self._state = "interrupted"
         self._drive(self._lists.control)
         if self.config.termination_fn is not None:
             self._tensors["user_terminated"].copy_(self._row_tensor("termination_fn", torch.bool))
@@ -264,6 +269,7 @@ class TorchEnv(DeviceOwner):
         self._lists.observe_and_reset.run()
         if self._traffic is not None and self.config.autoreset_mode == "SameStep":
             self._traffic.reset(self._tensors["mask"])
+        self._state = "running"
 
     def _drive(self, control: LaunchList) -> None:
         """Begin a decision and run its control steps; a traffic agent decides at its own rate in between."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
 
+from .._warp import load_module
 from ..sim.dynamics import CONTROL_HZ, GRAVITY
 from .measures import SAFETY_COUNTS, SAFETY_VALUES
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 LATERAL_LIMIT, LOOK_AHEAD, SMALLEST_GAP = 2.0, 100.0, 0.1
 """IDM's leader rule: nearest centre ahead on the own route, strictly nearer to it than 2 m, at most 100 m ahead; and
 IDM's least bumper gap, which keeps TTC above 0 and DRAC finite beside a leader [m]."""
-
-_loading = threading.Lock()
 
 
 class SafetyProbe:
@@ -60,8 +58,7 @@ class SafetyProbe:
 
         if self._shape is not None:
             raise RuntimeError("this SafetyProbe serves another environment; make one per environment")
-        with _loading:
-            wp.load_module(kernels, device=sim.device)
+        load_module(kernels, sim.device)
         device = sim.device
         if self._fused is None:
             self._fused = device.is_cpu

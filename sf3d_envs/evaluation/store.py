@@ -91,7 +91,13 @@ def write_bytes(path: Path, data: bytes) -> str:
 
     Returns:
         SHA-256 of the content, hexadecimal.
+
+    Raises:
+        OSError: If the target is a folder, a device or another thing that is no regular file, or cannot be written.
     """
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise OSError(f"{str(path)!r} is no regular file")
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -122,6 +128,31 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_file(path: str | Path, argument: str) -> Path:
+    """Make sure that a file can be written, before anything is computed; leaves nothing behind.
+
+    Args:
+        path: File that exists or can be made, its folders too.
+        argument: Name used in the error.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: If it is a folder, a device or another thing that is no regular file, or its folder takes no file.
+    """
+    file = Path(path)
+    if not file.name or file.is_dir():
+        raise ValueError(f"{argument} is {str(path)!r}, a folder; give a file name")
+    if file.exists() and not file.is_file():
+        raise ValueError(f"{argument} is {str(path)!r}, which is no regular file; give a file name")
+    try:
+        check_writable(file.parent, argument)
+    except ValueError as error:
+        raise ValueError(f"{argument} is {str(path)!r}: {error}") from None
+    return file
 
 
 def check_writable(path: str | Path, argument: str = "--out") -> Path:

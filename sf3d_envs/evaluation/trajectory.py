@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
+from .._warp import load_module
 from ..launches import MAX_WORLDS
 from ..sim.dynamics import CONTROL_HZ
 from .measures import TRAJECTORY, index_of
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..observation.view import WorldView
     from ..sim.simulator import Simulator
     from ..task.kernels import TaskState
-
-_loading = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,7 @@ class TrajectoryProbe:
             raise ValueError(
                 f"worlds is {self.worlds}; the environment has num_worlds={view.num_worlds}, record at most those"
             )
-        with _loading:
-            wp.load_module(kernels, device=sim.device)
+        load_module(kernels, sim.device)
         inputs = kernels.TrajectoryInputs()
         for name in ("body_q", "body_qd", "command", "forward_accel", "steer_angle", "valid", "step", "seed"):
             setattr(inputs, name, getattr(view, name))

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..evaluation.store import write_bytes, write_json
+from ..evaluation.store import check_file, write_bytes, write_json
 from .check import Check, Plot, Record
 from .groups import Group
 
@@ -150,6 +150,19 @@ def environment() -> dict[str, str]:
 
     found["sf3d-envs"] = __version__
     return found
+
+
+def check_report_folder(out: str | Path) -> None:
+    """Make sure that nothing stands where a report's files go, before anything is computed.
+
+    Raises:
+        ValueError: If it does; the message names it.
+    """
+    folder = Path(out)
+    for name in ("checks.csv", "report.html", "checks.json"):
+        check_file(folder / name, "--out")
+    if (folder / "plots").exists() and not (folder / "plots").is_dir():
+        raise ValueError(f"--out is {str(out)!r}, but {str(folder / 'plots')!r} is not a folder; move it away")
 
 
 def write_report(result: Verification, out: Path) -> list[Path]:
