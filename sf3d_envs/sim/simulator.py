@@ -13,6 +13,7 @@ from .._warp import get_device
 from ..launches import MAX_WORLDS, LaunchList, Shards, check_threads, outside_captures
 from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
+from ..terrain.variants import TerrainVariant
 from . import check_solver
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
@@ -22,7 +23,6 @@ from .vehicle import VehicleParams
 if TYPE_CHECKING:
     import newton
 
-    from ..terrain.variants import TerrainVariant
     from .solver import SolverVehicle
     from .solver_xpbd import SolverReference
 
@@ -86,6 +86,7 @@ class Simulator(DeviceOwner):
         self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
         check_solver(solver)
+        _check_choices(variants, fused, params_per_world)
         self.solver_name = solver
         if solver == "xpbd" and params_per_world:
             raise ValueError("solver 'xpbd' takes one mass per vehicle; vehicle parameters per world need 'vehicle'")
@@ -203,12 +204,14 @@ class Simulator(DeviceOwner):
         """
         self._require_open("place()")
         shape = (self.num_worlds, self.num_vehicles)
-        mask = np.asarray(mask, dtype=bool)
+        mask = np.asarray(mask)
+        if mask.dtype != np.bool_:
+            raise TypeError(f"mask must be bool of shape {shape[:1]}, got {mask.dtype}")
         if mask.shape != shape[:1]:
             raise ValueError(f"mask must be bool of shape {shape[:1]}, got shape {mask.shape}")
-        position = np.broadcast_to(np.asarray(position, dtype=np.float32), (*shape, 3))
-        yaw = np.broadcast_to(np.asarray(yaw, dtype=np.float64), shape)
-        speed = np.broadcast_to(np.asarray(speed, dtype=np.float32), shape)
+        position = _broadcast("position", position, np.float32, (*shape, 3))
+        yaw = _broadcast("yaw", yaw, np.float64, shape)
+        speed = _broadcast("speed", speed, np.float32, shape)
         for name, value in (("position", position), ("yaw", yaw), ("speed", speed)):
             if not np.isfinite(value).all():
                 raise ValueError(f"{name} must be finite")
@@ -304,9 +307,31 @@ def _positive_int(name: str, value: int, most: int) -> int:
     return int(value)
 
 
+def _check_choices(variants: object, fused: object, params_per_world: object) -> None:
+    if not isinstance(variants, Sequence) or isinstance(variants, str):
+        raise TypeError(f"variants must be a sequence of TerrainVariant, got {variants!r}")
+    for index, item in enumerate(variants):
+        if not isinstance(item, TerrainVariant):
+            raise TypeError(f"variants[{index}] must be a TerrainVariant, got {item!r}")
+    if fused not in (None, True, False):
+        raise TypeError(f"fused must be True, False or None, got {fused!r}")
+    if params_per_world not in (True, False):
+        raise TypeError(f"params_per_world must be True or False, got {params_per_world!r}")
+
+
+def _broadcast(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(value, dtype=dtype)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(f"{name} of shape {array.shape} does not broadcast to {shape}") from None
+
+
 def _per_vehicle(vehicle: VehicleParams | Sequence[VehicleParams] | None, count: int) -> tuple[VehicleParams, ...]:
     if vehicle is None:
         vehicle = VehicleParams()
+    if not isinstance(vehicle, (VehicleParams, Sequence)) or isinstance(vehicle, str):
+        raise TypeError(f"vehicle must be VehicleParams or a sequence of them, got {vehicle!r}")
     vehicles = (vehicle,) * count if isinstance(vehicle, VehicleParams) else tuple(vehicle)
     for item in vehicles:
         if not isinstance(item, VehicleParams):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import warp as wp
 
+from ..numbers import finite_number
+
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 GRAVITY = 9.81
@@ -93,15 +95,13 @@ class VehicleParams:
             if field.name == "inertia":
                 if not isinstance(value, (tuple, list)) or len(value) != 3:
                     raise TypeError(f"inertia must be three numbers [kg·m²], got {value!r}")
-                object.__setattr__(self, "inertia", tuple(float(item) for item in value))
+                numbers = tuple(finite_number("inertia", item) for item in value)
+                object.__setattr__(self, "inertia", numbers)
                 values = self.inertia
             else:
                 values = (value,)
             for item in values:
-                if isinstance(item, bool) or not isinstance(item, (int, float)):
-                    raise TypeError(f"{field.name} must be a number, got {value!r}")
-                if not math.isfinite(item):
-                    raise ValueError(f"{field.name} must be finite, got {value!r}")
+                finite_number(field.name, item)
                 if field.name == "anchor_height":
                     continue
                 if item < 0.0 or (item == 0.0 and field.name not in may_be_zero):

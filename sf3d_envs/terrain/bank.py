@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from .variants import TerrainVariant
 
 
+MOST_VERTICES = 400
+"""Vertices in a body's reach up to which the bulge is computed exactly."""
+
+
 class TerrainBank:
     """Heights and patches of all variants, uploaded once and fixed for life.
 
@@ -96,11 +100,31 @@ def _bulge(heights: np.ndarray, dx: float, dy: float, reach: float) -> np.ndarra
     z00, z10, z01, z11 = z[:-1, :-1], z[1:, :-1], z[:-1, 1:], z[1:, 1:]
     planes = ((z00, z10 - z00, z11 - z10), (z00, z11 - z01, z01 - z00))
     rise = np.zeros((nx - 1, ny - 1))
-    for a in range(-span_x, span_x + 2):
-        for b in range(-span_y, span_y + 2):
-            vertex = padded[span_x + a : span_x + a + nx - 1, span_y + b : span_y + b + ny - 1]
-            for base, slope_x, slope_y in planes:
-                np.maximum(rise, vertex - (base + a * slope_x + b * slope_y), out=rise)
+    if (2 * span_x + 2) * (2 * span_y + 2) > MOST_VERTICES:
+        # A bound from above: the highest vertex in reach over the lowest that each plane gets there.
+        highest = _window_max(_window_max(padded, 2 * span_x + 2, 0), 2 * span_y + 2, 1)
+        for base, slope_x, slope_y in planes:
+            lowest = base - (span_x + 1) * np.abs(slope_x) - (span_y + 1) * np.abs(slope_y)
+            np.maximum(rise, highest - lowest, out=rise)
+    else:
+        for a in range(-span_x, span_x + 2):
+            for b in range(-span_y, span_y + 2):
+                vertex = padded[span_x + a : span_x + a + nx - 1, span_y + b : span_y + b + ny - 1]
+                for base, slope_x, slope_y in planes:
+                    np.maximum(rise, vertex - (base + a * slope_x + b * slope_y), out=rise)
     out = np.zeros((nx, ny), dtype=np.float32)
     out[:-1, :-1] = rise + 1.0e-3
     return out
+
+
+def _window_max(values: np.ndarray, width: int, axis: int) -> np.ndarray:
+    """Largest value of every window of ``width`` along an axis, which gets ``width - 1`` shorter."""
+    size = values.shape[axis]
+    done = 1
+    while done < width:
+        step = min(done, width - done)
+        length = values.shape[axis] - step
+        values = np.maximum(values.take(range(length), axis), values.take(range(step, step + length), axis))
+        done += step
+    assert values.shape[axis] == size - width + 1
+    return values

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from ..numbers import finite_number
+
 
 def _require_patch(patch: Disc | Rectangle, *sizes: str) -> None:
     """Raise ValueError unless all numbers are finite, the named sizes are above 0 and the friction is at least 0."""
     kind = type(patch).__name__.lower()
     for field in fields(patch):
-        value = getattr(patch, field.name)
-        if not math.isfinite(value):
-            raise ValueError(f"{kind} {field.name} must be finite, got {value}")
+        finite_number(f"{kind} {field.name}", getattr(patch, field.name))
     for name in sizes:
         if getattr(patch, name) <= 0.0:
             raise ValueError(f"{kind} {name} must be above 0 m, got {getattr(patch, name)}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ..numbers import finite_number
+
+MIN_SPACING = 0.001
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -24,7 +26,8 @@ class HeightfieldGrid:
         ny: Number of columns, at least 2.
 
     Raises:
-        ValueError: A spacing is not positive, a count is below 2, or a number is not finite; the text names it.
+        TypeError: A number is none, or a count is no int.
+        ValueError: A spacing is below 1 mm, a count is below 2, or a number is not finite; the text names it.
     """
 
     x0: float
@@ -37,14 +40,19 @@ class HeightfieldGrid:
     def __post_init__(self) -> None:
         """Refuse grids without a cell."""
         for name in ("x0", "y0", "dx", "dy"):
-            value = getattr(self, name)
-            if not math.isfinite(value):
-                raise ValueError(f"heightfield {name} must be finite, got {value}")
+            finite_number(f"heightfield {name}", getattr(self, name))
         for name in ("dx", "dy"):
             if getattr(self, name) <= 0.0:
                 raise ValueError(f"heightfield spacing {name} must be above 0 m, got {getattr(self, name)}")
+            if getattr(self, name) < MIN_SPACING:
+                raise ValueError(
+                    f"heightfield spacing {name} must be at least {MIN_SPACING} m, got {getattr(self, name)}"
+                )
         for name in ("nx", "ny"):
-            if getattr(self, name) < 2:
+            count = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+                raise TypeError(f"heightfield {name} must be an int of at least 2, got {count!r}")
+            if count < 2:
                 raise ValueError(f"heightfield {name} must be at least 2 (one cell), got {getattr(self, name)}")
 
     @property

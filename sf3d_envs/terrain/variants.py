@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ..numbers import finite_number
 from .friction import Disc, Rectangle
 from .heightfield import Heightfield
 
@@ -42,10 +42,14 @@ class TerrainVariant:
         """Check parts and freeze the patch list."""
         if not isinstance(self.heightfield, Heightfield):
             raise TypeError(f"terrain '{self.name}': heightfield must be a Heightfield, got {type(self.heightfield)}")
+        if not isinstance(self.patches, Sequence) or isinstance(self.patches, str):
+            raise TypeError(
+                f"terrain '{self.name}': patches must be a sequence of Disc and Rectangle, got {self.patches!r}"
+            )
         for index, patch in enumerate(self.patches):
             if not isinstance(patch, Patch):
                 raise TypeError(f"terrain '{self.name}': patches[{index}] must be Disc or Rectangle, got {type(patch)}")
-        if not (math.isfinite(self.base_friction) and self.base_friction >= 0.0):
+        if finite_number(f"terrain '{self.name}': base_friction", self.base_friction) < 0.0:
             raise ValueError(f"terrain '{self.name}': base_friction must be at least 0, got {self.base_friction}")
         object.__setattr__(self, "patches", tuple(self.patches))
 
