@@ -60,14 +60,14 @@ def test_newtons_state_and_model_are_views_of_the_simulators_memory() -> None:
     sim = Simulator(2, [lane_closure_terrain(load_condition("reference"))], num_vehicles=3)
     sim.control_step(3)
     assert sim.model.body_count == 6
-    assert sim.state.body_q.ptr == sim.body_q.ptr
-    assert sim.state.body_qd.ptr == sim.body_qd.ptr
+    assert sim.newton_state.body_q.ptr == sim.body_q.ptr
+    assert sim.newton_state.body_qd.ptr == sim.body_qd.ptr
     assert sim.model.gravity.ptr == sim.dynamics.gravity.ptr
     assert sim.solver.model is sim.model
     sim.model.set_gravity((0.0, 0.0, -1.62))  # a lunar car stands higher on its springs
     before = sim.body_q.numpy()[:, 2].copy()
     sim.control_step(20)
-    assert (sim.state.body_q.numpy()[:, 2] > before).all()
+    assert (sim.newton_state.body_q.numpy()[:, 2] > before).all()
     sim.close()
 
 
@@ -81,7 +81,7 @@ def test_a_newton_solver_step_is_the_simulators_own() -> None:
     alone.control_step()
     other = newtons.model.state()
     for k in range(4):
-        pair = (newtons.state, other) if k % 2 == 0 else (other, newtons.state)
+        pair = (newtons.newton_state, other) if k % 2 == 0 else (other, newtons.newton_state)
         newtons.solver.step(*pair, None, None, 1 / 240)
     assert np.array_equal(alone.body_q.numpy(), newtons.body_q.numpy())
     assert np.array_equal(alone.body_qd.numpy(), newtons.body_qd.numpy())

@@ -4,8 +4,8 @@ import warp as wp
 
 from ..random import Domain, episode_scenario_seed, philox_block, uniform_int
 from ..scenario.kernels import ScenarioArrays
+from ..sim.arrays import VehicleArrays
 from ..sim.kernels_place import place_vehicle
-from ..sim.kernels_vehicle import VehicleArrays
 from ..task.kernels import TaskState
 from ..task.kernels_errors import ACTION, REWARD, TRAFFIC, ErrorLog, note_error, open_episode
 from ..terrain.kernels import Terrain, terrain_facet

@@ -13,10 +13,10 @@ import warp as wp
 
 from ..launches import LaunchList, Shards
 from ..terrain.kernels import Terrain
+from .arrays import VehicleArrays, vehicle_arrays
 from .kernels_contact import Contact, ContactArrays
 from .kernels_fused import advance_worlds
 from .kernels_split import advance_vehicles, finish_control_steps, resolve_contacts
-from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleData, VehicleParams, vehicle_data
 
 SUBSTEP_HZ = 240
@@ -41,6 +41,8 @@ class VehicleDynamics:
 
     Attributes:
         arrays: State and readings of the vehicles; ``body_q`` and ``body_qd`` are [W·V], world-major.
+        root: Memory of poses and velocities, [W·V, 13].
+        generation: Number of steps, resets, restores and sets so far.
         rigid_contacts: Contact points of the worlds.
         gravity: Gravity [m/s²], vec3 [W + 1]: one per world and one for bodies of no world, as Newton lays it out.
         stepping: 0 freezes a world, [W] int8.
@@ -58,28 +60,13 @@ class VehicleDynamics:
     ):
         device = shards.device
         self.num_worlds, self.num_vehicles = num_worlds, len(vehicles)
+        self.generation = 0
         self.terrain = terrain
         self.shards = shards
         self.fused = device.is_cpu if fused is None else fused
-        shape = (self.num_worlds, self.num_vehicles)
         kinds = list(dict.fromkeys(vehicles))
 
-        arrays = VehicleArrays()
-        arrays.body_q = wp.zeros(num_worlds * len(vehicles), dtype=wp.transform, device=device)
-        arrays.body_qd = wp.zeros(num_worlds * len(vehicles), dtype=wp.spatial_vector, device=device)  # pyright: ignore[reportArgumentType]
-        arrays.position_residual = wp.zeros(shape, dtype=wp.vec3, device=device)
-        arrays.wheel_spin = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_angle = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.steer_angle = wp.zeros(shape, dtype=float, device=device)
-        arrays.command = wp.zeros(shape, dtype=wp.vec2, device=device)
-        arrays.wheel_load = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_friction = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.wheel_compression = wp.zeros(shape, dtype=wp.vec4, device=device)
-        arrays.forward_speed = wp.zeros(shape, dtype=float, device=device)
-        arrays.forward_accel = wp.zeros(shape, dtype=float, device=device)
-        arrays.nonfinite = wp.zeros(shape, dtype=wp.int8, device=device)
-        arrays.home_q = wp.zeros(shape, dtype=wp.transform, device=device)
-        arrays.previous_q = wp.zeros(shape, dtype=wp.transform, device=device)
+        arrays, self.root = vehicle_arrays(num_worlds, len(vehicles), device)
         arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
         index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
         index = np.tile(index, (self.num_worlds, 1))
@@ -126,7 +113,11 @@ class VehicleDynamics:
             )
             return
         per_vehicle = (self.num_vehicles,)
-        for _ in range(substeps):
-            launches.add(advance_vehicles, [arrays, self.terrain, gravity, self.stepping, dt], per_world=per_vehicle)
+        for k in range(substeps):
+            launches.add(
+                advance_vehicles,
+                [arrays, self.terrain, gravity, self.stepping, dt, int(k == substeps - 1)],
+                per_world=per_vehicle,
+            )
             launches.add(resolve_contacts, [arrays, self.terrain, self.rigid_contacts, self.stepping, dt])
         launches.add(finish_control_steps, [arrays, self.stepping, substeps * dt], per_world=per_vehicle)

@@ -9,8 +9,8 @@ restitution-0 velocity solve, which takes back speed that penetration recovery w
 import warp as wp
 
 from ..terrain.kernels import Terrain, facet_normal, surface_friction, terrain_bulge, terrain_facet
+from .arrays import VehicleArrays
 from .kernels_box import collide_boxes
-from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})

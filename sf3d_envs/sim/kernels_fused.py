@@ -7,8 +7,9 @@ A CPU launch runs on one thread, so the fewer launches the better. The functions
 import warp as wp
 
 from ..terrain.kernels import Terrain
+from .arrays import VehicleArrays
 from .kernels_contact import ContactArrays, solve_contacts
-from .kernels_vehicle import VehicleArrays, finish_control_step, integrate_vehicle
+from .kernels_vehicle import finish_control_step, integrate_vehicle
 
 # Inlined as a whole: a call that is left standing copies the structs of array descriptors, a sixth of the time.
 wp.set_module_options(
@@ -36,9 +37,9 @@ def advance_worlds(
     if stepping[w] == wp.int8(0):
         return
     vehicles = s.params_index.shape[1]
-    for _k in range(substeps):
+    for k in range(substeps):
         for v in range(vehicles):
-            integrate_vehicle(s, terrain, gravity, w, v, dt)
+            integrate_vehicle(s, terrain, gravity, w, v, dt, k == substeps - 1)
         solve_contacts(s, terrain, contacts, w, 1.0 / dt)
     for v in range(vehicles):
         finish_control_step(s, w, v, float(substeps) * dt)

@@ -2,9 +2,24 @@
 
 import warp as wp
 
-from .kernels_vehicle import VehicleArrays, forward_speed
+from .arrays import VehicleArrays
+from .kernels_vehicle import forward_speed
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
+
+
+@wp.func
+def clear_inputs(s: VehicleArrays, w: int, v: int):
+    """No command, driver's mode, no wrench."""
+    s.command_mode[w, v] = wp.int8(0)
+    s.command[w, v] = wp.vec2()
+    s.pedals[w, v] = wp.vec3()
+    s.drive_torque[w, v] = wp.vec4()
+    s.brake_torque[w, v] = wp.vec4()
+    s.steer_target[w, v] = 0.0
+    s.steer_gains[w, v] = wp.vec2()
+    s.wrench_force[w, v] = wp.vec3()
+    s.wrench_torque[w, v] = wp.vec3()
 
 
 @wp.func
@@ -20,10 +35,17 @@ def place_vehicle(s: VehicleArrays, w: int, v: int, q: wp.transform, speed: floa
     s.wheel_spin[w, v] = wp.vec4(spin, spin, spin, spin)
     s.wheel_angle[w, v] = wp.vec4()
     s.steer_angle[w, v] = 0.0
-    s.command[w, v] = wp.vec2(0.0, 0.0)
+    s.steer_rate[w, v] = 0.0
+    clear_inputs(s, w, v)
     s.wheel_load[w, v] = wp.vec4()
     s.wheel_friction[w, v] = wp.vec4()
     s.wheel_compression[w, v] = wp.vec4()
+    for k in range(4):
+        s.compression_rate[w, v, k] = 0.0
+        s.tire_force[w, v, k] = wp.vec2()
+        s.tire_slip[w, v, k] = wp.vec2()
+        s.contact_point[w, v, k] = wp.vec3()
+        s.contact_normal[w, v, k] = wp.vec3()
     s.forward_speed[w, v] = forward_speed(q, s.body_qd[body])
     s.forward_accel[w, v] = 0.0
     s.nonfinite[w, v] = wp.int8(0)

@@ -3,8 +3,9 @@
 import warp as wp
 
 from ..terrain.kernels import Terrain
+from .arrays import VehicleArrays
 from .kernels_contact import ContactArrays, solve_contacts
-from .kernels_vehicle import VehicleArrays, finish_control_step, integrate_vehicle
+from .kernels_vehicle import finish_control_step, integrate_vehicle
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
@@ -16,13 +17,14 @@ def advance_vehicles(
     gravity: wp.array(dtype=wp.vec3),
     stepping: wp.array(dtype=wp.int8),
     dt: float,
+    last: int,
     world_begin: int,
 ):
-    """Thread per vehicle: forces and predicted pose of one substep."""
+    """Thread per vehicle: forces and predicted pose of one substep; ``last`` is 1 in that which is read."""
     w, v = wp.tid()
     w = w + world_begin
     if stepping[w] != wp.int8(0):
-        integrate_vehicle(s, terrain, gravity, w, v, dt)
+        integrate_vehicle(s, terrain, gravity, w, v, dt, last == 1)
 
 
 @wp.kernel

@@ -3,7 +3,9 @@
 import warp as wp
 
 from ..terrain.kernels import Terrain, TerrainGrid, surface_friction_near, terrain_facet, terrain_facets
-from .kernels_wheel import suspension_loads, update_wheels, wheel_contacts, wheel_friction, wheel_wrenches
+from .arrays import VehicleArrays
+from .kernels_command import Actuation, actuate
+from .kernels_wheel import Rows13, suspension_loads, update_wheels, wheel_contacts, wheel_friction, wheel_wrenches
 from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -15,31 +17,11 @@ MIN_NORMAL_ALIGNMENT = wp.constant(0.15)  # paper, appendix B: no contact beyond
 
 
 @wp.struct
-class VehicleArrays:
-    """State, command and per-wheel readings of all vehicles; [W·V] for Newton's arrays, [W, V] for ours."""
-
-    body_q: wp.array(dtype=wp.transform)
-    body_qd: wp.array(dtype=wp.spatial_vector)
-    position_residual: wp.array2d(dtype=wp.vec3)
-    wheel_spin: wp.array2d(dtype=wp.vec4)
-    wheel_angle: wp.array2d(dtype=wp.vec4)
-    steer_angle: wp.array2d(dtype=float)
-    command: wp.array2d(dtype=wp.vec2)
-    wheel_load: wp.array2d(dtype=wp.vec4)
-    wheel_friction: wp.array2d(dtype=wp.vec4)
-    wheel_compression: wp.array2d(dtype=wp.vec4)
-    forward_speed: wp.array2d(dtype=float)
-    forward_accel: wp.array2d(dtype=float)
-    nonfinite: wp.array2d(dtype=wp.int8)
-    home_q: wp.array2d(dtype=wp.transform)
-    previous_q: wp.array2d(dtype=wp.transform)
-    params: wp.array(dtype=VehicleData)
-    params_index: wp.array2d(dtype=int)
-
-
-@wp.struct
 class WheelForces:
-    """Sum of the wheel forces about the centre of mass, and what each wheel read."""
+    """Sum of the wheel forces about the centre of mass, and what each wheel read.
+
+    ``frame`` is what ``wheel_contacts`` gives; the arms are the contact points from the centre of mass.
+    """
 
     force: wp.vec3
     torque: wp.vec3
@@ -47,6 +29,13 @@ class WheelForces:
     load: wp.vec4
     friction: wp.vec4
     compression: wp.vec4
+    force_long: wp.vec4
+    force_lat: wp.vec4
+    slip_angle: wp.vec4
+    frame: Rows13
+    arm_x: wp.vec4
+    arm_y: wp.vec4
+    arm_z: wp.vec4
 
 
 @wp.struct
@@ -139,14 +128,6 @@ def tangent_of(angle: float) -> float:
 
 
 @wp.func
-def steer_toward(angle: float, command: float, speed: float, car: VehicleData, dt: float) -> float:
-    """Steering angle after one substep [rad]: rate-limited approach to s·δ_max/(1 + (v/v_s)²)."""
-    ratio = speed * car.inv_steer_speed
-    target = command * car.max_steer / (1.0 + ratio * ratio)
-    return angle + wp.clamp(target - angle, -car.steer_rate * dt, car.steer_rate * dt)
-
-
-@wp.func
 def wheel_forces(
     terrain: Terrain,
     grid: TerrainGrid,
@@ -155,10 +136,14 @@ def wheel_forces(
     qd: wp.spatial_vector,
     spin: wp.vec4,
     steer: float,
-    request: float,
+    drive: wp.vec4,
+    brake: wp.vec4,
     dt: float,
 ) -> WheelForces:
-    """Suspension and tyre forces of the four legs, order FL, FR, RL, RR; vectors over wheels are per component."""
+    """Suspension and tyre forces of the four legs, order FL, FR, RL, RR; vectors over wheels are per component.
+
+    ``drive`` and ``brake`` are torques on the wheels [N·m]; a brake's only holds back.
+    """
     out = WheelForces()
     position = wp.transform_get_translation(q)
     rotation = wp.quat_to_matrix(wp.transform_get_rotation(q))
@@ -204,10 +189,6 @@ def wheel_forces(
     offset = car.half_track * tan_steer
     tangent = wp.vec4(span / (car.wheelbase - offset), span / (car.wheelbase + offset), 0.0, 0.0)
 
-    throttle = wp.clamp(request * car.inv_throttle_accel, 0.0, 1.0)
-    brake = wp.clamp(-request * car.inv_brake_accel, 0.0, 1.0)
-    mean_spin = 0.5 * (spin[2] + spin[3])
-    drive = 0.5 * throttle * wp.min(car.max_drive_torque, car.max_power / wp.max(mean_spin, 1.0))
     cornering = wp.vec4(car.cornering_front, car.cornering_front, car.cornering_rear, car.cornering_rear)
 
     contact = wheel_contacts(
@@ -218,12 +199,12 @@ def wheel_forces(
     out.load = loads[0]
     out.friction = wheel_friction(friction, out.compression)[0]
     limit = car.grip * wp.cw_mul(out.friction, out.load)
-    resist = one * (brake * car.max_brake_torque) + (car.rolling_resistance * car.radius) * out.load
+    resist = brake + (car.rolling_resistance * car.radius) * out.load
     wheels = update_wheels(
         spin,
         contact[2],
         contact[3],
-        wp.vec4(0.0, 0.0, drive, drive),
+        drive,
         resist,
         limit,
         cornering,
@@ -233,6 +214,13 @@ def wheel_forces(
         dt,
     )
     out.spin = wheels[2]
+    out.force_long = wheels[0]
+    out.force_lat = wheels[1]
+    out.slip_angle = wheels[3]
+    out.frame = contact
+    out.arm_x = arm_x
+    out.arm_y = arm_y
+    out.arm_z = arm_z
     wrench = wheel_wrenches(contact, out.load, wheels[0], wheels[1], arm_x, arm_y, arm_z)
     out.force = wp.vec3(lane_sum(wrench[0]), lane_sum(wrench[1]), lane_sum(wrench[2]))
     out.torque = wp.vec3(lane_sum(wrench[3]), lane_sum(wrench[4]), lane_sum(wrench[5]))
@@ -279,8 +267,50 @@ def integrate_velocity(
 
 
 @wp.func
-def integrate_vehicle(s: VehicleArrays, terrain: Terrain, gravity: wp.array(dtype=wp.vec3), w: int, v: int, dt: float):
-    """Forces, velocity and predicted pose of one vehicle over one substep.
+def external_wrench(s: VehicleArrays, w: int, v: int) -> wp.spatial_vector:
+    """Force [N] and torque [N·m] at the centre of mass that a user applies in this control step, world frame."""
+    return wp.spatial_vector(s.wrench_force[w, v], s.wrench_torque[w, v])
+
+
+@wp.func
+def write_readings(s: VehicleArrays, w: int, v: int, wheels: WheelForces, act: Actuation):
+    """Keep what a substep made of wheels and steering."""
+    s.wheel_spin[w, v] = wheels.spin
+    s.steer_angle[w, v] = act.steer
+    s.steer_rate[w, v] = act.steer_rate
+    s.wheel_load[w, v] = wheels.load
+    s.wheel_friction[w, v] = wheels.friction
+    s.wheel_compression[w, v] = wheels.compression
+
+
+@wp.func
+def write_tire_readings(s: VehicleArrays, car: VehicleData, w: int, v: int, origin: wp.vec3, wheels: WheelForces):
+    """Keep the tyres' forces, slip and contact of the last substep of a control step; zero where a wheel is off."""
+    for k in range(4):
+        force = wp.vec2()
+        slip = wp.vec2()
+        point = wp.vec3()
+        normal = wp.vec3()
+        rate = float(0.0)
+        if wheels.compression[k] > 0.0:
+            speed = wheels.frame[2, k]
+            force = wp.vec2(wheels.force_long[k], wheels.force_lat[k])
+            slip = wp.vec2((car.radius * wheels.spin[k] - speed) / wp.max(wp.abs(speed), 1.0), wheels.slip_angle[k])
+            point = origin + wp.vec3(wheels.arm_x[k], wheels.arm_y[k], wheels.arm_z[k])
+            normal = wp.vec3(wheels.frame[4, k], wheels.frame[5, k], wheels.frame[6, k])
+            rate = -wheels.frame[1, k]
+        s.tire_force[w, v, k] = force
+        s.tire_slip[w, v, k] = slip
+        s.contact_point[w, v, k] = point
+        s.contact_normal[w, v, k] = normal
+        s.compression_rate[w, v, k] = rate
+
+
+@wp.func
+def integrate_vehicle(
+    s: VehicleArrays, terrain: Terrain, gravity: wp.array(dtype=wp.vec3), w: int, v: int, dt: float, last: bool
+):
+    """Forces, velocity and predicted pose of one vehicle over one substep; the ``last`` of a control step is read.
 
     A vehicle that turns non-finite is put back at its start, at rest, and flagged; its world ends as a fault, and no
     other vehicle ever reads the bad numbers.
@@ -290,14 +320,17 @@ def integrate_vehicle(s: VehicleArrays, terrain: Terrain, gravity: wp.array(dtyp
     grid = terrain.grids[terrain.world_variant[w]]
     q = s.body_q[body]
     qd = s.body_qd[body]
-    spin = s.wheel_spin[w, v]
-    command = s.command[w, v]
     velocity = wp.spatial_top(qd)
 
-    steer = steer_toward(s.steer_angle[w, v], command[1], wp.length(velocity), car, dt)
-    wheels = wheel_forces(terrain, grid, car, q, qd, spin, steer, command[0], dt)
+    act = actuate(s, car, w, v, wp.length(velocity), dt)
+    wheels = wheel_forces(terrain, grid, car, q, qd, s.wheel_spin[w, v], act.steer, act.drive, act.brake, dt)
     force = wheels.force - car.drag * wp.length(velocity) * velocity
-    qd = integrate_velocity(q, qd, car, force, wheels.torque, gravity[w], dt)
+    torque = wheels.torque
+    outside = external_wrench(s, w, v)
+    if wp.dot(outside, outside) != 0.0:
+        force = force + wp.spatial_top(outside)
+        torque = torque + wp.spatial_bottom(outside)
+    qd = integrate_velocity(q, qd, car, force, torque, gravity[w], dt)
 
     # Compensated summation: the part of the displacement lost to rounding is carried to the next substep.
     position = wp.transform_get_translation(q)
@@ -308,24 +341,22 @@ def integrate_vehicle(s: VehicleArrays, terrain: Terrain, gravity: wp.array(dtyp
     rotation = wp.normalize(rotation + wp.quat(wp.spatial_bottom(qd), 0.0) * rotation * (0.5 * dt))
     predicted = wp.transform(moved, rotation)
 
-    if not (is_finite_pose(predicted) and is_finite_motion(qd, wheels.spin, steer)):
+    if not (is_finite_pose(predicted) and is_finite_motion(qd, wheels.spin, act.steer)):
         s.nonfinite[w, v] = wp.int8(1)
         predicted = s.home_q[w, v]
         q = predicted
         qd = wp.spatial_vector()
         residual = wp.vec3()
-        steer = 0.0
+        act = Actuation()
         wheels = WheelForces()
 
     s.previous_q[w, v] = q
     s.body_q[body] = predicted
     s.body_qd[body] = qd
     s.position_residual[w, v] = residual
-    s.wheel_spin[w, v] = wheels.spin
-    s.steer_angle[w, v] = steer
-    s.wheel_load[w, v] = wheels.load
-    s.wheel_friction[w, v] = wheels.friction
-    s.wheel_compression[w, v] = wheels.compression
+    write_readings(s, w, v, wheels, act)
+    if last:
+        write_tire_readings(s, car, w, v, position, wheels)
 
 
 @wp.func
@@ -336,7 +367,10 @@ def forward_speed(q: wp.transform, qd: wp.spatial_vector) -> float:
 
 @wp.func
 def finish_control_step(s: VehicleArrays, w: int, v: int, elapsed: float):
-    """Readings of the control step just done: forward acceleration [m/s²] and how far the wheels have turned [rad]."""
+    """Readings of the control step just done: forward acceleration [m/s²] and how far the wheels have turned [rad].
+
+    The wrench of the step ends with it.
+    """
     angle = s.wheel_angle[w, v] + elapsed * s.wheel_spin[w, v]
     for k in range(4):
         angle[k] = angle[k] - TURN * wp.floor(angle[k] / TURN)
@@ -345,3 +379,5 @@ def finish_control_step(s: VehicleArrays, w: int, v: int, elapsed: float):
     speed = forward_speed(s.body_q[body], s.body_qd[body])
     s.forward_accel[w, v] = (speed - s.forward_speed[w, v]) / elapsed
     s.forward_speed[w, v] = speed
+    s.wrench_force[w, v] = wp.vec3()
+    s.wrench_torque[w, v] = wp.vec3()

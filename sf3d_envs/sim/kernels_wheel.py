@@ -7,7 +7,7 @@ from ..lanes import lane_code
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
 Rows1 = wp.types.matrix(shape=(1, 4), dtype=float)
-Rows3 = wp.types.matrix(shape=(3, 4), dtype=float)
+Rows4 = wp.types.matrix(shape=(4, 4), dtype=float)
 Rows6 = wp.types.matrix(shape=(6, 4), dtype=float)
 Rows13 = wp.types.matrix(shape=(13, 4), dtype=float)
 
@@ -170,10 +170,11 @@ UPDATE_WHEELS = """
     put(0, pick(holds, lock_scale * locked, force_long));
     put(1, pick(holds, lock_scale * lateral, force_lat));
     put(2, pick(holds, 0.0f, turned));
+    put(3, slip_angle);
 """
 
 
-@wp.func_native(lane_code(UPDATE_WHEELS, rows=3))
+@wp.func_native(lane_code(UPDATE_WHEELS, rows=4))
 def update_wheels(
     spin: wp.vec4,
     speed_long: wp.vec4,
@@ -186,8 +187,10 @@ def update_wheels(
     radius: float,
     inertia: float,
     dt: float,
-) -> Rows3:  # pyright: ignore[reportInvalidTypeForm]
-    """Backward Euler step of four wheels under the friction circle; rows: F_x [N], F_y [N], new spin [rad/s].
+) -> Rows4:  # pyright: ignore[reportInvalidTypeForm]
+    """Backward Euler step of four wheels under the friction circle.
+
+    Rows: F_x [N], F_y [N], new spin [rad/s], slip angle atan2(v_y, max(|v_x|, 2)) [rad].
 
     Solves J·(ω' - ω)/Δt = T_d - σT_b - R·F_x with (F_x, F_y) = λ·(k_x·(Rω' - v_x), -C_α·atan2(v_y, max(|v_x|, 2))) and
     λ = min(1, L/‖·‖). A wheel whose brake holds it locks, and a brake never reverses a wheel.

@@ -6,15 +6,18 @@ Newton steps a copy of the bodies, so worlds and vehicles that must not move are
 import warp as wp
 
 from ..terrain.kernels import Terrain
+from .arrays import VehicleArrays
+from .kernels_command import Actuation, actuate
 from .kernels_vehicle import (
-    VehicleArrays,
     WheelForces,
+    external_wrench,
     finish_control_step,
     integrate_velocity,
     is_finite_motion,
     is_finite_pose,
-    steer_toward,
     wheel_forces,
+    write_readings,
+    write_tire_readings,
 )
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -76,11 +79,8 @@ def send_home(s: VehicleArrays, w: int, v: int):
     s.body_qd[body] = wp.spatial_vector()
     s.previous_q[w, v] = s.home_q[w, v]
     s.position_residual[w, v] = wp.vec3()
-    s.wheel_spin[w, v] = wheels.spin
-    s.steer_angle[w, v] = 0.0
-    s.wheel_load[w, v] = wheels.load
-    s.wheel_friction[w, v] = wheels.friction
-    s.wheel_compression[w, v] = wheels.compression
+    write_readings(s, w, v, wheels, Actuation())
+    write_tire_readings(s, s.params[s.params_index[w, v]], w, v, wp.vec3(), wheels)
 
 
 @wp.kernel
@@ -90,6 +90,7 @@ def apply_vehicle_forces(
     gravity: wp.array(dtype=wp.vec3),
     stepping: wp.array(dtype=wp.int8),
     dt: float,
+    last: int,
     bodies: BodyCopies,
 ):
     """Thread per vehicle: wheels and steering of one substep, and their wrench on Newton's copy of the body.
@@ -111,27 +112,26 @@ def apply_vehicle_forces(
     grid = terrain.grids[terrain.world_variant[w]]
     q = s.body_q[body]
     qd = s.body_qd[body]
-    command = s.command[w, v]
     velocity = wp.spatial_top(qd)
-    steer = steer_toward(s.steer_angle[w, v], command[1], wp.length(velocity), car, dt)
-    wheels = wheel_forces(terrain, grid, car, q, qd, s.wheel_spin[w, v], steer, command[0], dt)
-    force = wheels.force - car.drag * wp.length(velocity) * velocity
+    act = actuate(s, car, w, v, wp.length(velocity), dt)
+    wheels = wheel_forces(terrain, grid, car, q, qd, s.wheel_spin[w, v], act.steer, act.drive, act.brake, dt)
+    outside = external_wrench(s, w, v)
+    force = wheels.force - car.drag * wp.length(velocity) * velocity + wp.spatial_top(outside)
+    torque = wheels.torque + wp.spatial_bottom(outside)
 
-    ahead = integrate_velocity(q, qd, car, force, wheels.torque, gravity[w], dt)
+    ahead = integrate_velocity(q, qd, car, force, torque, gravity[w], dt)
     rotation = wp.transform_get_rotation(q)
     predicted = wp.transform(
         wp.transform_get_translation(q) + wp.spatial_top(ahead) * dt,
         wp.normalize(rotation + wp.quat(wp.spatial_bottom(ahead), 0.0) * rotation * (0.5 * dt)),
     )
-    if is_finite_pose(predicted) and is_finite_motion(ahead, wheels.spin, steer):
+    if is_finite_pose(predicted) and is_finite_motion(ahead, wheels.spin, act.steer):
         bodies.moves[body] = wp.int8(1)
-        bodies.wrench[body] = wp.spatial_vector(force, wheels.torque)
+        bodies.wrench[body] = wp.spatial_vector(force, torque)
         s.previous_q[w, v] = q
-        s.wheel_spin[w, v] = wheels.spin
-        s.steer_angle[w, v] = steer
-        s.wheel_load[w, v] = wheels.load
-        s.wheel_friction[w, v] = wheels.friction
-        s.wheel_compression[w, v] = wheels.compression
+        write_readings(s, w, v, wheels, act)
+        if last == 1:
+            write_tire_readings(s, car, w, v, wp.transform_get_translation(q), wheels)
     else:
         send_home(s, w, v)
     bodies.q[body] = s.body_q[body]

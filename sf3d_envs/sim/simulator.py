@@ -17,7 +17,8 @@ from ..terrain.variants import TerrainVariant
 from . import check_solver
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
-from .state import SavedState, Worlds, restore_worlds, save_worlds
+from .saved import SavedState, Worlds, restore_worlds, save_worlds
+from .state import SimState, StateConfig
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Simulator(DeviceOwner):
             same forces, Newton's own rigid bodies and contacts.
         fused: Launch shape, None = by device (see :class:`~sf3d_envs.sim.dynamics.VehicleDynamics`).
         params_per_world: Whether each world has vehicle parameters of its own (see the same class).
+        state: Quantities beyond the plain state, such as contact sensors (:class:`~sf3d_envs.sim.state.StateConfig`).
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -82,7 +84,10 @@ class Simulator(DeviceOwner):
         solver: str = "vehicle",
         fused: bool | None = None,
         params_per_world: bool = False,
+        state: StateConfig | None = None,
     ):
+        self.state_config = _check_state_config(state)
+        self._state: SimState | None = None
         self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
         self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
         check_solver(solver)
@@ -134,9 +139,21 @@ class Simulator(DeviceOwner):
         model.gravity = self.dynamics.gravity
         return model
 
+    @property
+    def state(self) -> SimState:
+        """The state of all worlds as torch tensors over the simulator's memory; torch is imported at the first access.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+        """
+        self._require_open("state")
+        if self._state is None:
+            self._state = SimState(self)
+        return self._state
+
     @cached_property
-    def state(self) -> newton.State:
-        """Newton state on the simulator's own ``body_q`` and ``body_qd``."""
+    def newton_state(self) -> newton.State:
+        """Newton state on the simulator's own ``body_q`` and ``body_qd``, for Newton's viewers and sensors."""
         state = self.model.state()
         state.body_q, state.body_qd = self.body_q, self.body_qd
         return state
@@ -150,10 +167,28 @@ class Simulator(DeviceOwner):
 
         return SolverVehicle(self.model, self.dynamics)
 
+    def mark_changed(self) -> None:
+        """Begin a new generation of the state; whoever steps or resets worlds by its own launches calls it."""
+        self.dynamics.generation += 1
+
+    def body_index(self, world: int, vehicle: int) -> int:
+        """Index of a vehicle's body in Newton's arrays (``body_q``, ``newton_state``, ``model``).
+
+        Raises:
+            TypeError: If an argument is no int.
+            ValueError: If it is out of range.
+        """
+        for name, value, count in (("world", world, self.num_worlds), ("vehicle", vehicle, self.num_vehicles)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise TypeError(f"{name} must be an int in [0, {count - 1}], got {value!r}")
+            if not 0 <= value < count:
+                raise ValueError(f"{name} must be in [0, {count - 1}], got {value}")
+        return int(world) * self.num_vehicles + int(vehicle)
+
     def record_step(self, launches: LaunchList) -> LaunchList:
         """Append the launches of one control step to a list and return it."""
         if self._reference is not None:
-            self._reference.record(launches, self.state, substeps=SUBSTEPS)
+            self._reference.record(launches, self.newton_state, substeps=SUBSTEPS)
         else:
             self.dynamics.record(launches, substeps=SUBSTEPS)
         return launches
@@ -182,6 +217,7 @@ class Simulator(DeviceOwner):
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ValueError(f"count must be an int >= 1, got {count!r}")
         self.step_launches.run(count)
+        self.mark_changed()
 
     @exclusive
     @outside_captures
@@ -227,6 +263,7 @@ class Simulator(DeviceOwner):
                 0,
             ]
             wp.launch(place_vehicles, dim=shape, inputs=inputs, device=self.device)
+        self.mark_changed()
 
     @exclusive
     @outside_captures
@@ -269,6 +306,7 @@ class Simulator(DeviceOwner):
         """
         self._require_open("restore()")
         restore_worlds(self, saved, worlds, source)
+        self.mark_changed()
 
     def contact_overflow(self) -> np.ndarray:
         """Worlds whose contact buffer overflowed, bool [W] (host copy); environments move the flags to their errors."""
@@ -279,6 +317,8 @@ class Simulator(DeviceOwner):
     def close(self) -> None:
         """Stop the worker threads and free the memory, once a running step has ended; further calls raise."""
         if not self._freed:
+            if self._state is not None:
+                self._state._close()
             self.shards.close()
             self._free()
 
@@ -305,6 +345,14 @@ def _positive_int(name: str, value: int, most: int) -> int:
     if not 1 <= value <= most:
         raise ValueError(f"{name} must be in [1, {most}], got {value}")
     return int(value)
+
+
+def _check_state_config(state: object) -> StateConfig:
+    if state is None:
+        return StateConfig()
+    if not isinstance(state, StateConfig):
+        raise TypeError(f"state must be a StateConfig or None, got {state!r}")
+    return state
 
 
 def _check_choices(variants: object, fused: object, params_per_world: object) -> None:

@@ -10,8 +10,8 @@ import warp as wp
 from newton.solvers import SolverBase
 
 from ..launches import LaunchList
+from .arrays import VehicleArrays
 from .dynamics import VehicleDynamics
-from .kernels_vehicle import VehicleArrays
 from .vehicle import VehicleParams
 
 
@@ -71,6 +71,7 @@ class SolverVehicle(SolverBase):
             # holding the state keeps its id taken
             self._launches[key] = (state_out, self._record(state_out, dt))
         self._launches[key][1].run()
+        self.dynamics.generation += 1
 
     def _record(self, state: newton.State, dt: float) -> LaunchList:
         """One substep in place on a state's body arrays; a launch refers to the struct that it was recorded with."""

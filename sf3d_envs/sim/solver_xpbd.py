@@ -24,8 +24,8 @@ from newton.solvers import SolverBase, SolverXPBD
 from .._warp import announced
 from ..launches import LaunchList, outside_captures
 from . import kernels_xpbd
+from .arrays import VehicleArrays
 from .dynamics import SUBSTEP_HZ, SUBSTEPS, VehicleDynamics
-from .kernels_vehicle import VehicleArrays
 from .kernels_xpbd import (
     BodyCopies,
     RoadShapes,
@@ -93,7 +93,7 @@ class SolverReference(SolverBase):
             raise ValueError(
                 f"model has {model.body_count} bodies, not {self.num_worlds} worlds of {self.num_vehicles} vehicles"
             )
-        self.terrain = dynamics.terrain
+        self.dynamics, self.terrain = dynamics, dynamics.terrain
         self.arrays, self.stepping = dynamics.arrays, dynamics.stepping
         self._roads = roads
         self._xpbd = SolverXPBD(
@@ -178,11 +178,12 @@ class SolverReference(SolverBase):
         device = self.model.device
         shape = (self.num_worlds, self.num_vehicles)
         wp.launch(follow_variants, dim=self.num_worlds, inputs=[self.terrain.world_variant, self._roads], device=device)
-        for _ in range(substeps):
+        for k in range(substeps):
+            last = int(k == substeps - 1)
             wp.launch(
                 apply_vehicle_forces,
                 dim=shape,
-                inputs=[arrays, self.terrain, self.model.gravity, self.stepping, dt, self._bodies],
+                inputs=[arrays, self.terrain, self.model.gravity, self.stepping, dt, last, self._bodies],
                 device=device,
             )
             self._newton_step(dt)
@@ -238,3 +239,4 @@ class SolverReference(SolverBase):
         if state_out is not state_in:
             state_out.assign(state_in)
         self.advance(state_out, substeps=1, dt=dt)
+        self.dynamics.generation += 1

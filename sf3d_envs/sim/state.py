@@ -1,242 +1,274 @@
-"""Saving worlds of a simulator and putting them back: continuing a restored world equals never having stopped.
+"""The tensor state: torch views over the simulator's own memory, each with shape, unit, frame and validity.
 
-What a world carries from one control step to the next is all in arrays: the vehicles' state, commands and readings
-(every array of ``VehicleArrays`` but the parameters), its road, gravity, ``stepping`` and overflow flag, and its
-parameters where each world has its own. Contact points are found anew in every substep, on both solver paths, and are
-not carried.
+The class body of :class:`SimState` is the one table: reading a name gives the tensor, ``describe()`` prints the table,
+and the page ``sf3d_envs/sim/STATE.md`` holds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
 import warp as wp
-
-from .._warp import get_device
-from .kernels_vehicle import VehicleArrays
-from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
     import torch
 
     from .simulator import Simulator
 
-Worlds = int | Sequence[int] | np.ndarray | None
-"""Worlds by index: None = all, an index, indices or a bool mask over all; torch tensors on the host count as arrays."""
-
-FLAT = ("body_q", "body_qd", "params")
-"""Arrays that have worlds and vehicles in one dimension, world-major."""
+ALWAYS = "close()"
+"""A view whose memory stays in place for the simulator's life; its values change with every step, reset and write."""
+STEP = "next control step"
 
 
-@dataclass(frozen=True, eq=False)
-class SavedState:
-    """N worlds as :meth:`~sf3d_envs.sim.simulator.Simulator.save` found them; a copy that no later step changes.
-
-    It pickles, through host memory; unpickled it is on the CPU.
+@dataclass(frozen=True, kw_only=True)
+class StateConfig:
+    """Quantities that cost something, fixed at construction; what is off is neither computed nor allocated.
 
     Attributes:
-        arrays: What the worlds carry, by the simulator's names, Warp arrays [N, ...]: ``body_q``, ``body_qd`` and all
-            other vehicle arrays [N, V]; ``world_variant`` int, ``stepping`` int8, ``gravity`` vec3 [m/s²] and
-            ``overflow`` int8, [N]; and ``params`` [N, K], K distinct vehicles, with parameters per world.
-        vehicles: Parameters of the V vehicles of a world, as the simulator was built with.
-        roads: Digests of the terrain bank's variants, in order.
-        solver: Name of the solver.
+        accelerations: Whether :meth:`SimState.accelerations` may be read.
+        dynamics: Whether :meth:`SimState.dynamics` may be read.
+        contacts: Whether contact sensors may be made.
+        raw_contacts: Contact points kept per world and step; 0 keeps none. Contact sensors are on with it.
     """
 
-    arrays: Mapping[str, wp.array]
-    vehicles: tuple[VehicleParams, ...]
-    roads: tuple[str, ...]
-    solver: str
+    accelerations: bool = False
+    dynamics: bool = False
+    contacts: bool = False
+    raw_contacts: int = 0
 
-    @property
-    def num_worlds(self) -> int:
-        """Number of saved worlds N."""
-        return self.arrays["stepping"].shape[0]
-
-    @property
-    def device(self) -> wp.Device:
-        """Device of the arrays."""
-        device = self.arrays["stepping"].device
-        assert device is not None
-        return device
-
-    def to(self, device: str | wp.Device) -> SavedState:
-        """The same worlds on a device; itself if they are there.
+    def __post_init__(self) -> None:
+        """Check every field.
 
         Raises:
-            TypeError: If ``device`` is neither a string nor a Warp device.
-            ValueError: If there is no such device.
+            TypeError: If a switch is no bool or the capacity no int.
+            ValueError: If the capacity is out of range.
         """
-        device = get_device(device)
-        if device == self.device:
+        for name in ("accelerations", "dynamics", "contacts"):
+            if getattr(self, name) not in (True, False):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        count = self.raw_contacts
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"raw_contacts must be an int in [0, {MAX_RAW_CONTACTS}], got {count!r}")
+        if not 0 <= count <= MAX_RAW_CONTACTS:
+            raise ValueError(f"raw_contacts must be in [0, {MAX_RAW_CONTACTS}], got {count}")
+
+    @property
+    def senses_contacts(self) -> bool:
+        """Whether contact impulses are summed up."""
+        return self.contacts or self.raw_contacts > 0
+
+
+MAX_RAW_CONTACTS = 100_000
+
+
+class View:
+    """One row of the table: what a tensor of :class:`SimState` is. Reading it from a state gives the live tensor.
+
+    Attributes:
+        name: Name of the view.
+        shape: Shape, of E worlds, V vehicles and numbers.
+        dtype: Name of the torch dtype.
+        unit: SI unit.
+        frame: Frame of its components, "-" if it has none.
+        writable: Whether writing into it in place is allowed and takes effect.
+        until: Until when what was read, or written, holds.
+        doc: What it is.
+        source: Name in the simulator's arrays.
+        part: Columns of the source's last dimension.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        shape: str,
+        unit: str,
+        doc: str,
+        *,
+        frame: str = "-",
+        dtype: str = "float32",
+        writable: bool = False,
+        until: str = ALWAYS,
+        part: slice | int | None = None,
+    ):
+        self.source, self.shape, self.unit, self.doc = source, shape, unit, doc
+        self.frame, self.dtype, self.writable, self.until, self.part = frame, dtype, writable, until, part
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Learn the name."""
+        self.name = name
+
+    @overload
+    def __get__(self, state: None, owner: type) -> View: ...
+    @overload
+    def __get__(self, state: SimState, owner: type) -> torch.Tensor: ...
+    def __get__(self, state: SimState | None, owner: type) -> torch.Tensor | View:
+        """The live tensor; from the class, the row itself.
+
+        Raises:
+            RuntimeError: After the simulator was closed.
+        """
+        if state is None:
             return self
-        return replace(self, arrays={name: array.to(device) for name, array in self.arrays.items()})
+        try:
+            return state._tensors[self.name]
+        except KeyError:
+            raise RuntimeError(f"state.{self.name} of a closed Simulator; make a new one") from None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Fields, with the arrays on the host as NumPy arrays."""
-        return {**vars(self), "arrays": {name: array.numpy() for name, array in self.arrays.items()}}
+    def __set__(self, state: SimState, value: object) -> None:
+        """Refuse: rebinding a name would change nothing in the simulator.
 
-    def __setstate__(self, fields: dict[str, Any]) -> None:
-        """Rebuild the arrays on the CPU."""
-        arrays = {n: wp.array(a, dtype=_dtype(n), device="cpu") for n, a in fields["arrays"].items()}
-        self.__dict__.update(fields, arrays=arrays)
+        Raises:
+            AttributeError: Always.
+        """
+        way = "write in place (state.{0}[...] = value)" if self.writable else "it is for reading"
+        raise AttributeError(f"state.{self.name} can't be replaced: {way.format(self.name)}")
 
 
-def save_worlds(sim: Simulator, worlds: Worlds) -> SavedState:
-    """Copies of chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.save`."""
-    index = _indices("worlds", worlds, sim.num_worlds, once=True)
-    if index.size == 0:
-        raise ValueError("worlds is empty; save at least one world, or None for all")
-    carried = _carried(sim)
-    arrays = {
-        name: wp.empty((index.size, *_row_shape(name, array, sim.num_worlds)), dtype=array.dtype, device=sim.device)
-        for name, array in carried.items()
+@dataclass(frozen=True)
+class TensorView:
+    """A tensor with its row of the table and the generation it was taken in.
+
+    Attributes:
+        tensor: The live tensor.
+        spec: What it is.
+        generation: The state's generation when this was taken.
+    """
+
+    tensor: torch.Tensor
+    spec: View
+    generation: int
+    _state: SimState
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing has stepped, reset or set the simulator since; False after it was closed."""
+        return not self._state.closed and self.generation == self._state.generation
+
+
+class SimState:
+    """The state of all worlds as torch tensors, [E worlds, V vehicles, ...], on the simulator's device.
+
+    Nothing is copied: a tensor has the memory that the kernels work on, keeps it for the simulator's life, and shows
+    the present values. Writing in place into a tensor that is marked writable takes effect at the next step; the
+    setters check what they are given. Wheels are in the order FL, FR, RL, RR; the world frame is z up, the body frame x
+    forward, y left, z up; velocities are those of the centre of mass.
+    """
+
+    root_state = View("root", "E, V, 13", "m, -, m/s, rad/s", "position, quaternion xyzw, linear and angular velocity",
+                      frame="world", writable=True)  # fmt: skip
+    position = View("root", "E, V, 3", "m", "centre of mass", frame="world", writable=True, part=slice(0, 3))
+    rotation = View("root", "E, V, 4", "-", "quaternion xyzw, body to world", frame="world", writable=True,
+                    part=slice(3, 7))  # fmt: skip
+    linear_velocity = View("root", "E, V, 3", "m/s", "of the centre of mass", frame="world", writable=True,
+                           part=slice(7, 10))  # fmt: skip
+    angular_velocity = View("root", "E, V, 3", "rad/s", "of the chassis", frame="world", writable=True,
+                            part=slice(10, 13))  # fmt: skip
+    forward_accel = View("forward_accel", "E, V", "m/s²", "change of forward speed over the last control step",
+                         frame="body x")  # fmt: skip
+
+    wheel_spin = View("wheel_spin", "E, V, 4", "rad/s", "wheel speed", writable=True)
+    wheel_angle = View("wheel_angle", "E, V, 4", "rad", "how far a wheel has turned, in [0, 2π); for pictures")
+    steer_angle = View("steer_angle", "E, V", "rad", "angle of the front axle, positive to the left", writable=True)
+    steer_rate = View("steer_rate", "E, V", "rad/s", "its rate", writable=True)
+    suspension_deflection = View("wheel_compression", "E, V, 4", "m", "compression of a leg, 0 off the road")
+    suspension_rate = View("compression_rate", "E, V, 4", "m/s", "speed of compression, along the contact normal")
+    wheel_load = View("wheel_load", "E, V, 4", "N", "normal force of the road on a wheel")
+    wheel_friction = View("wheel_friction", "E, V, 4", "-", "μ of the surface under a wheel, 0 off the road")
+    tire_force = View("tire_force", "E, V, 4, 2", "N", "along the wheel's heading, and to its left", frame="contact")
+    slip_ratio = View("tire_slip", "E, V, 4", "-", "(Rω − v_x) / max(|v_x|, 1 m/s)", frame="contact", part=0)
+    slip_angle = View("tire_slip", "E, V, 4", "rad", "atan2(v_y, max(|v_x|, 2 m/s))", frame="contact", part=1)
+    contact_point = View("contact_point", "E, V, 4, 3", "m", "where a wheel's ray meets the road, 0 off it",
+                         frame="world")  # fmt: skip
+    contact_normal = View("contact_normal", "E, V, 4, 3", "-", "unit normal of the road there, 0 off it",
+                          frame="world")  # fmt: skip
+
+    command_mode = View("command_mode", "E, V", "-", "0 DRIVER, 1 PEDALS, 2 WHEEL_TORQUE, 3 STEER_PD", dtype="int8",
+                        writable=True)  # fmt: skip
+    command = View("command", "E, V, 2", "m/s², -", "requested acceleration, and steering in [−1, 1]; DRIVER, and "
+                   "STEER_PD its acceleration", writable=True)  # fmt: skip
+    pedals = View("pedals", "E, V, 3", "-", "throttle and brake in [0, 1], steering in [−1, 1]; PEDALS", writable=True)
+    drive_torque = View("drive_torque", "E, V, 4", "N·m", "signed motor torque on a wheel; WHEEL_TORQUE", writable=True)
+    brake_torque = View("brake_torque", "E, V, 4", "N·m", "torque that holds a wheel back, ≥ 0; WHEEL_TORQUE",
+                        writable=True)  # fmt: skip
+    steer_target = View("steer_target", "E, V", "rad", "wanted steering angle; WHEEL_TORQUE, STEER_PD", writable=True)
+    steer_gains = View("steer_gains", "E, V, 2", "1/s², 1/s", "k_p and k_d of STEER_PD", writable=True)
+    wrench_force = View("wrench_force", "E, V, 3", "N", "external force at the centre of mass", frame="world",
+                        writable=True, until=STEP)  # fmt: skip
+    wrench_torque = View("wrench_torque", "E, V, 3", "N·m", "external torque", frame="world", writable=True,
+                         until=STEP)  # fmt: skip
+
+    stepping = View("stepping", "E", "-", "1 steps, 0 freezes a world", dtype="int8", writable=True)
+    nonfinite = View("nonfinite", "E, V", "-", "1 after a state turned non-finite, until reset", dtype="int8")
+    world_variant = View("world_variant", "E", "-", "terrain variant of a world", dtype="int32")
+    gravity = View("gravity", "E, 3", "m/s²", "gravity", frame="world", writable=True)
+
+    def __init__(self, sim: Simulator):
+        self._sim = sim
+        self._tensors = _tensors(sim)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the simulator is closed: every read raises."""
+        return not self._tensors
+
+    @property
+    def generation(self) -> int:
+        """Number of steps, resets, restores and sets so far: equal generations mean equal states.
+
+        Writing in place into a tensor does not count.
+
+        Raises:
+            RuntimeError: After the simulator was closed.
+        """
+        if self.closed:
+            raise RuntimeError("state.generation of a closed Simulator; make a new one")
+        return self._sim.dynamics.generation
+
+    def view(self, name: str) -> TensorView:
+        """A view with what describes it and the present generation.
+
+        Raises:
+            KeyError: If there is no view of that name; the message lists them.
+            RuntimeError: After the simulator was closed.
+        """
+        specs = views()
+        if name not in specs:
+            raise KeyError(f"{name!r} is no view; known: {', '.join(specs)}")
+        return TensorView(getattr(self, name), specs[name], self.generation, self)
+
+    def describe(self) -> None:
+        """Print the table of views."""
+        from .state_table import print_table
+
+        print_table(self)
+
+    def _close(self) -> None:
+        self._tensors = {}
+
+
+def views() -> dict[str, View]:
+    """The rows of the table by name, in order."""
+    return {name: item for name, item in vars(SimState).items() if isinstance(item, View)}
+
+
+def _tensors(sim: Simulator) -> dict[str, torch.Tensor]:
+    """The live tensors of all views."""
+    shape = (sim.num_worlds, sim.num_vehicles)
+    others: dict[str, Any] = {
+        "root": sim.dynamics.root,
+        "stepping": sim.stepping,
+        "world_variant": sim.world_variant,
+        "gravity": sim.dynamics.gravity[: sim.num_worlds],
     }
-    _copy(sim, carried, index, sim.num_worlds, arrays, np.arange(index.size), index.size)
-    return SavedState(arrays, sim.vehicles, _roads(sim), sim.solver_name)
-
-
-def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Worlds) -> None:
-    """Overwrite chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.restore`."""
-    if not isinstance(saved, SavedState):
-        raise TypeError(f"saved must be a SavedState, as save() returns it, got {type(saved).__name__}")
-    carried = _carried(sim)
-    _check_fit(sim, saved, carried)
-    target = _indices("worlds", worlds, sim.num_worlds, once=True)
-    origin = _indices("source", source, saved.num_worlds)
-    if source is not None and np.ndim(source) == 0:
-        origin = np.repeat(origin, target.size)
-    if origin.size != target.size:
-        raise ValueError(
-            f"{target.size} worlds cannot be restored from {origin.size} saved ones: worlds and source must name "
-            f"equally many (saved holds {saved.num_worlds}, the simulator {sim.num_worlds}), or source one index"
-        )
-    if target.size:
-        _copy(sim, saved.arrays, origin, saved.num_worlds, carried, target, sim.num_worlds)
-
-
-def _carried(sim: Simulator) -> dict[str, wp.array]:
-    """Live arrays of everything that worlds carry from step to step, W rows each or a multiple of W."""
-    names = [name for name in VehicleArrays.vars if name not in ("params", "params_index")]
-    found = {name: getattr(sim.arrays, name) for name in names}
-    found["world_variant"], found["stepping"] = sim.world_variant, sim.stepping
-    found["gravity"] = sim.dynamics.gravity[: sim.num_worlds]  # the last entry belongs to no world
-    found["overflow"] = sim.dynamics.rigid_contacts.overflow
-    if sim.dynamics.params_per_world:
-        found["params"] = sim.arrays.params
+    found: dict[str, torch.Tensor] = {}
+    sources: dict[str, torch.Tensor] = {}
+    for name, spec in views().items():
+        if spec.source not in sources:
+            array = others[spec.source] if spec.source in others else getattr(sim.arrays, spec.source)
+            tensor = wp.to_torch(array)
+            sources[spec.source] = tensor.view(*shape, 13) if spec.source == "root" else tensor
+        tensor = sources[spec.source]
+        found[name] = tensor if spec.part is None else tensor[..., spec.part]
     return found
-
-
-def _dtype(name: str) -> Any:
-    if name in VehicleArrays.vars:
-        return VehicleArrays.vars[name].type.dtype
-    return {"world_variant": int, "gravity": wp.vec3}.get(name, wp.int8)
-
-
-def _row_shape(name: str, array: wp.array, worlds: int) -> tuple[int, ...]:
-    """Shape of one world's part of an array."""
-    return (array.shape[0] // worlds,) if name in FLAT else array.shape[1:]
-
-
-def _roads(sim: Simulator) -> tuple[str, ...]:
-    return tuple(variant.digest for variant in sim.bank.variants)
-
-
-def _check_fit(sim: Simulator, saved: SavedState, carried: Mapping[str, wp.array]) -> None:
-    """Refuse worlds of another kind of simulator.
-
-    Raises:
-        ValueError: Naming what differs.
-    """
-    if saved.device != sim.device:
-        raise ValueError(
-            f"saved is on {saved.device.alias}, the simulator on {sim.device.alias}; "
-            f"saved.to({sim.device.alias!r}) copies it there"
-        )
-    if saved.solver != sim.solver_name:
-        raise ValueError(f"saved is of solver {saved.solver!r}, the simulator has {sim.solver_name!r}")
-    if len(saved.vehicles) != sim.num_vehicles:
-        raise ValueError(f"saved has {len(saved.vehicles)} vehicles per world, the simulator {sim.num_vehicles}")
-    for number, (theirs, ours) in enumerate(zip(saved.vehicles, sim.vehicles, strict=True)):
-        if theirs != ours:
-            name = next(name for name in vars(ours) if getattr(theirs, name) != getattr(ours, name))
-            raise ValueError(
-                f"saved has {name} {getattr(theirs, name)!r} for vehicle {number}, the simulator "
-                f"{getattr(ours, name)!r}; all parameters must agree"
-            )
-    if ("params" in saved.arrays) != ("params" in carried):
-        has = {True: "vehicle parameters per world", False: "vehicle parameters shared by all worlds"}
-        raise ValueError(
-            f"saved has {has['params' in saved.arrays]}, the simulator {has['params' in carried]}; params_per_world "
-            f"must agree"
-        )
-    roads = _roads(sim)
-    if len(saved.roads) != len(roads):
-        raise ValueError(f"saved is of a bank of {len(saved.roads)} terrain variants, the simulator has {len(roads)}")
-    for number, (theirs, ours) in enumerate(zip(saved.roads, roads, strict=True)):
-        if theirs != ours:
-            raise ValueError(
-                f"saved has another road than the simulator as terrain variant {number} "
-                f"({sim.bank.variants[number].name!r}); heights, patches and base friction must agree"
-            )
-
-
-def _indices(name: str, value: Worlds, count: int, *, once: bool = False) -> np.ndarray:
-    """Indices that a choice of worlds means, int32.
-
-    Raises:
-        TypeError: If it is no choice of worlds.
-        ValueError: If an index is out of range, or comes twice where each may come once.
-    """
-    if value is None:
-        return np.arange(count, dtype=np.int32)
-    wrong = TypeError(f"{name} must be None, an int, ints [n] or a bool mask [{count}], got {value!r}")
-    try:
-        index = np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise wrong from None
-    if index.dtype == bool and index.ndim == 1:
-        if index.shape != (count,):
-            raise ValueError(f"{name} as a mask must be bool of shape ({count},), got shape {index.shape}")
-        return np.flatnonzero(index).astype(np.int32)
-    if index.size == 0 and index.ndim == 1:
-        return np.empty(0, dtype=np.int32)
-    if index.ndim > 1 or not np.issubdtype(index.dtype, np.integer):
-        raise wrong
-    index = np.atleast_1d(index)
-    bad = index[(index < 0) | (index >= count)]
-    if bad.size:
-        raise ValueError(f"{name} must lie in [0, {count - 1}], got {bad[0]}")
-    if once and np.unique(index).size != index.size:
-        values, times = np.unique(index, return_counts=True)
-        raise ValueError(f"{name} must name each world once, got {values[times.argmax()]} {times.max()} times")
-    return index.astype(np.int32)
-
-
-def _copy(
-    sim: Simulator,
-    source: Mapping[str, wp.array],
-    source_row: np.ndarray,
-    source_count: int,
-    target: Mapping[str, wp.array],
-    target_row: np.ndarray,
-    target_count: int,
-) -> None:
-    """Copy worlds between equal sets of arrays, on the device and in the order of the simulator's steps."""
-    import torch  # physics alone does without
-
-    with wp.ScopedStream(sim.shards.torch_stream(), sync_exit=True):
-        device = wp.device_to_torch(sim.device)
-        read, write = (torch.from_numpy(rows.astype(np.int64)).to(device) for rows in (source_row, target_row))
-        for name, array in target.items():
-            _rows(array, target_count)[write] = _rows(source[name], source_count)[read]
-
-
-def _rows(array: wp.array, count: int) -> torch.Tensor:
-    """View of a dense array's memory as integers [count, n], whatever they stand for: a copy then keeps every bit."""
-    size = array.size * wp.types.type_size_in_bytes(array.dtype) // count
-    word, width = (wp.int32, 4) if size % 4 == 0 else (wp.uint8, 1)
-    return wp.to_torch(wp.array(ptr=array.ptr, dtype=word, shape=(count, size // width), device=array.device))

@@ -159,7 +159,7 @@ class Fleet:
     def substep(self, accel: npt.ArrayLike, steering: npt.ArrayLike) -> None:
         """One 240 Hz substep through Newton's solver interface."""
         self.command(accel, steering)
-        self.sim.solver.step(self.sim.state, self.sim.state, None, None, 1.0 / 240.0)
+        self.sim.solver.step(self.sim.newton_state, self.sim.newton_state, None, None, 1.0 / 240.0)
 
     def close(self) -> None:
         """Stop the simulator's threads."""

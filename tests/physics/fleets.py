@@ -123,7 +123,7 @@ class WarpCars:
     def substep(self, accel: float | np.ndarray, steering: float | np.ndarray) -> None:
         """One 240 Hz substep through Newton's solver interface."""
         self.command(accel, steering)
-        self.sim.solver.step(self.sim.state, self.sim.state, None, None, SUBSTEP)
+        self.sim.solver.step(self.sim.newton_state, self.sim.newton_state, None, None, SUBSTEP)
 
     def _column(self, array: wp.array, first: int, last: int) -> np.ndarray:
         return array.numpy()[:, first:last].astype(np.float64)

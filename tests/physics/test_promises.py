@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sf3d_envs.registry import load_condition
-from sf3d_envs.sim.state import SavedState
+from sf3d_envs.sim.saved import SavedState
 from sf3d_envs.terrain.lane_closure import lane_closure_terrain
 
 from .test_bits import SLUGS, VEHICLES

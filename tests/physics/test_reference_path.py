@@ -116,7 +116,7 @@ def test_a_single_substep_through_newtons_interface() -> None:
     car = WarpCars([flat_variant()], speed=8.0, solver="xpbd")
     other = car.sim.model.state()
     start = car.position[0, 0]
-    car.sim.solver.step(car.sim.state, other, None, None, 1.0 / 240.0)
+    car.sim.solver.step(car.sim.newton_state, other, None, None, 1.0 / 240.0)
     assert other.body_q.numpy()[0, 0] == pytest.approx(start + 8.0 / 240.0, abs=1e-4)
     assert car.position[0, 0] == start
     car.substep(0.0, 0.0)

@@ -6,7 +6,7 @@ import warp as wp
 from reference.wheel64 import WheelCase, bisect_spin, lateral_demand, random_cases, solve_wheel
 
 from sf3d_envs.lanes import lane_code
-from sf3d_envs.sim.kernels_wheel import UPDATE_WHEELS, Rows3, update_wheels
+from sf3d_envs.sim.kernels_wheel import UPDATE_WHEELS, Rows4, update_wheels
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
 
@@ -14,7 +14,7 @@ COUNT = 20_000
 FIELDS = ("spin", "speed_long", "speed_lat", "drive_torque", "brake_torque", "friction_limit", "cornering_stiffness")
 
 
-@wp.func_native(lane_code(UPDATE_WHEELS, rows=3, form="one by one"))
+@wp.func_native(lane_code(UPDATE_WHEELS, rows=4, form="one by one"))
 def update_wheels_lane_by_lane(
     spin: wp.vec4,
     speed_long: wp.vec4,
@@ -27,7 +27,7 @@ def update_wheels_lane_by_lane(
     radius: float,
     inertia: float,
     dt: float,
-) -> Rows3: ...
+) -> Rows4: ...
 
 
 @wp.kernel
@@ -48,7 +48,7 @@ def solve_wheels(
 ):
     """Four independent cases per thread, one in each lane."""
     i = wp.tid()
-    result = Rows3()
+    result = Rows4()
     if lane_by_lane:
         result = update_wheels_lane_by_lane(
             spin[i],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import warp as wp
 
-from sf3d_envs.sim.kernels_vehicle import VehicleArrays
+from sf3d_envs.sim.arrays import VehicleArrays
 
 from .test_bits import STEPS, VEHICLES, Worlds
 
