@@ -15,6 +15,7 @@ from ..lifetime import DeviceOwner, exclusive
 from ..terrain.bank import TerrainBank
 from ..terrain.variants import TerrainVariant
 from . import check_solver
+from .checks import broadcast, check_choices, check_state_config, per_vehicle, positive_int, world_variants
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
 from .saved import SavedState, Worlds, restore_worlds, save_worlds
@@ -86,16 +87,16 @@ class Simulator(DeviceOwner):
         params_per_world: bool = False,
         state: StateConfig | None = None,
     ):
-        self.state_config = _check_state_config(state)
+        self.state_config = check_state_config(state)
         self._state: SimState | None = None
-        self.num_worlds = _positive_int("num_worlds", num_worlds, MAX_WORLDS)
-        self.num_vehicles = _positive_int("num_vehicles", num_vehicles, 1000)
+        self.num_worlds = positive_int("num_worlds", num_worlds, MAX_WORLDS)
+        self.num_vehicles = positive_int("num_vehicles", num_vehicles, 1000)
         check_solver(solver)
-        _check_choices(variants, fused, params_per_world)
+        check_choices(variants, fused, params_per_world)
         self.solver_name = solver
         if solver == "xpbd" and params_per_world:
             raise ValueError("solver 'xpbd' takes one mass per vehicle; vehicle parameters per world need 'vehicle'")
-        self.vehicles = _per_vehicle(vehicle, self.num_vehicles)
+        self.vehicles = per_vehicle(vehicle, self.num_vehicles)
         self.device = get_device(device)
         threads = check_threads(threads)
         # Newton steps all worlds in one launch, which a CPU runs on one thread.
@@ -104,7 +105,7 @@ class Simulator(DeviceOwner):
         reach = max(np.hypot(np.hypot(car.length, car.width), car.height) for car in self.vehicles) / 2
         self.bank = TerrainBank(variants, self.device, reach=float(reach))
         self.world_variant = wp.array(
-            _world_variants(world_variant, self.num_worlds, len(self.bank.variants)), dtype=int, device=self.device
+            world_variants(world_variant, self.num_worlds, len(self.bank.variants)), dtype=int, device=self.device
         )
         self.terrain = self.bank.data(self.world_variant)
 
@@ -245,9 +246,9 @@ class Simulator(DeviceOwner):
             raise TypeError(f"mask must be bool of shape {shape[:1]}, got {mask.dtype}")
         if mask.shape != shape[:1]:
             raise ValueError(f"mask must be bool of shape {shape[:1]}, got shape {mask.shape}")
-        position = _broadcast("position", position, np.float32, (*shape, 3))
-        yaw = _broadcast("yaw", yaw, np.float64, shape)
-        speed = _broadcast("speed", speed, np.float32, shape)
+        position = broadcast("position", position, np.float32, (*shape, 3))
+        yaw = broadcast("yaw", yaw, np.float64, shape)
+        speed = broadcast("speed", speed, np.float32, shape)
         for name, value in (("position", position), ("yaw", yaw), ("speed", speed)):
             if not np.isfinite(value).all():
                 raise ValueError(f"{name} must be finite")
@@ -337,67 +338,6 @@ class Simulator(DeviceOwner):
             height = variant.heightfield.height_at(position[0, :, 0], position[0, :, 1])
             position[index == k, :, 2] = height + np.array([car.rest_height for car in self.vehicles])
         self.place(np.ones(self.num_worlds, dtype=bool), position)
-
-
-def _positive_int(name: str, value: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an int in [1, {most}], got {value!r}")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name} must be in [1, {most}], got {value}")
-    return int(value)
-
-
-def _check_state_config(state: object) -> StateConfig:
-    if state is None:
-        return StateConfig()
-    if not isinstance(state, StateConfig):
-        raise TypeError(f"state must be a StateConfig or None, got {state!r}")
-    return state
-
-
-def _check_choices(variants: object, fused: object, params_per_world: object) -> None:
-    if not isinstance(variants, Sequence) or isinstance(variants, str):
-        raise TypeError(f"variants must be a sequence of TerrainVariant, got {variants!r}")
-    for index, item in enumerate(variants):
-        if not isinstance(item, TerrainVariant):
-            raise TypeError(f"variants[{index}] must be a TerrainVariant, got {item!r}")
-    if fused not in (None, True, False):
-        raise TypeError(f"fused must be True, False or None, got {fused!r}")
-    if params_per_world not in (True, False):
-        raise TypeError(f"params_per_world must be True or False, got {params_per_world!r}")
-
-
-def _broadcast(name: str, value: object, dtype: type, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(value, dtype=dtype)
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise ValueError(f"{name} of shape {array.shape} does not broadcast to {shape}") from None
-
-
-def _per_vehicle(vehicle: VehicleParams | Sequence[VehicleParams] | None, count: int) -> tuple[VehicleParams, ...]:
-    if vehicle is None:
-        vehicle = VehicleParams()
-    if not isinstance(vehicle, (VehicleParams, Sequence)) or isinstance(vehicle, str):
-        raise TypeError(f"vehicle must be VehicleParams or a sequence of them, got {vehicle!r}")
-    vehicles = (vehicle,) * count if isinstance(vehicle, VehicleParams) else tuple(vehicle)
-    for item in vehicles:
-        if not isinstance(item, VehicleParams):
-            raise TypeError(f"vehicle must be VehicleParams or a sequence of them, got {item!r}")
-    if len(vehicles) != count:
-        raise ValueError(f"vehicle has {len(vehicles)} entries for num_vehicles={count}")
-    return vehicles
-
-
-def _world_variants(world_variant: Sequence[int] | None, worlds: int, variants: int) -> np.ndarray:
-    if world_variant is None:
-        return np.zeros(worlds, dtype=np.int32)
-    index = np.asarray(world_variant)
-    if index.shape != (worlds,) or not np.issubdtype(index.dtype, np.integer):
-        raise ValueError(f"world_variant must be {worlds} integers, got shape {index.shape} of {index.dtype}")
-    if index.min() < 0 or index.max() >= variants:
-        raise ValueError(f"world_variant must lie in [0, {variants - 1}], got {index.min()} to {index.max()}")
-    return index.astype(np.int32)
 
 
 __all__ = ["CONTROL_HZ", "SUBSTEPS", "Simulator"]
