@@ -40,4 +40,5 @@ def live_view(sim: Simulator, task: TaskState, episodes: Episodes, routes: Route
         vehicles=sim.vehicles,
         terrain=sim.terrain,
         desired_speed=DESIRED_SPEED,
+        state=sim.state,
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..scenario.kernels import ScenarioArrays
     from ..scenario.route import RouteTable
+    from ..sim.state import SimState
     from ..sim.vehicle import VehicleParams
     from ..terrain.kernels import Terrain
 
@@ -78,6 +79,8 @@ class WorldView:
         desired_speed: Desired speed of the scenario [m/s].
         shards: Split of the worlds over threads; None = none.
         open_lane: Lower and upper y of the open lane [m].
+        state: The simulator's tensor state: what the arrays above hold, and wheels, tyres and contacts, as torch
+            tensors; None where there is no simulator behind the view.
     """
 
     num_worlds: int
@@ -103,6 +106,7 @@ class WorldView:
     desired_speed: float = 17.0
     shards: Shards | None = None
     open_lane: tuple[float, float] = (ROAD.lane_line_y, ROAD.paved_y_max)
+    state: SimState | None = None
     _observers: dict[bool, Observer] = field(default_factory=dict, init=False, repr=False)
 
     def launches(self) -> LaunchList:

@@ -3,6 +3,7 @@
 from .friction import Disc, Rectangle
 from .heightfield import Heightfield, HeightfieldGrid
 from .lane_closure import LaneClosureRoad, lane_closure_terrain
+from .plane import plane
 from .variants import TerrainVariant
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "Rectangle",
     "TerrainVariant",
     "lane_closure_terrain",
+    "plane",
 ]

@@ -8,10 +8,11 @@ import numpy as np
 
 from ..sim.vehicle import GRAVITY, VehicleParams
 from ..terrain.heightfield import Heightfield, HeightfieldGrid
+from ..terrain.plane import plane
 from ..terrain.variants import TerrainVariant
 from .check import Record
 from .collisions import History, half_extent, simulate
-from .fleet import Array, plane
+from .fleet import Array
 from .plots import COLORS, REFERENCE, panels
 
 CAR = VehicleParams(drag=0.0)

@@ -12,7 +12,6 @@ from ..launches import LaunchList
 from ..sim.simulator import Simulator
 from ..sim.vehicle import VehicleParams
 from ..terrain.friction import Rectangle
-from ..terrain.heightfield import Heightfield, HeightfieldGrid
 from ..terrain.variants import TerrainVariant
 from .reference.roads import Road64, ScalarField, constant, grid_road
 from .reference.vehicle64 import Vehicle64, rotation
@@ -21,22 +20,6 @@ CONTROL = 1.0 / 60.0
 """Control step [s]."""
 
 Array = npt.NDArray[np.float64]
-
-
-def plane(
-    friction: float = 1.0,
-    *,
-    slope_x: float = 0.0,
-    slope_y: float = 0.0,
-    patches: Sequence[Rectangle] = (),
-    half: float = 2000.0,
-) -> TerrainVariant:
-    """A plane through the origin, ``half`` metres to each side."""
-    grid = HeightfieldGrid(x0=-half, y0=-half, dx=0.1 * half, dy=0.1 * half, nx=21, ny=21)
-    x = grid.x0 + grid.dx * np.arange(grid.nx)
-    y = grid.y0 + grid.dy * np.arange(grid.ny)
-    heights = slope_x * x[:, None] + slope_y * y[None, :]
-    return TerrainVariant("plane", Heightfield(grid, heights), tuple(patches), base_friction=friction)
 
 
 def rectangle(x0: float, x1: float, y0: float, y1: float, friction: float) -> Rectangle:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..sim.vehicle import GRAVITY, VehicleParams
+from ..terrain.plane import plane
 from .check import Record
 from .circle import bicycle_gradient
-from .fleet import CONTROL, Array, Fleet, plane
+from .fleet import CONTROL, Array, Fleet
 from .plots import COLORS, REFERENCE, panels
 
 OFFSET = 3.5

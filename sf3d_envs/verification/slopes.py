@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..sim.vehicle import GRAVITY
+from ..terrain.plane import plane
 from .check import Record
-from .fleet import CONTROL, Fleet, plane
+from .fleet import CONTROL, Fleet
 from .plots import COLORS, REFERENCE, panels
 
 ROLL = (0.02, 0.045, 0.08)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..sim.vehicle import GRAVITY, VehicleParams
+from ..terrain.plane import plane
 from .check import Record
 from .circle import bicycle_gradient
-from .fleet import CONTROL, Array, Fleet, plane
+from .fleet import CONTROL, Array, Fleet
 from .plots import COLORS, REFERENCE, panels
 
 SPEEDS = np.array([10.0, 15.0, 20.0, 25.0, 30.0])

@@ -7,8 +7,9 @@ import numpy as np
 from ..registry import load_condition
 from ..sim.vehicle import GRAVITY, VehicleParams
 from ..terrain.lane_closure import ROAD, lane_closure_terrain
+from ..terrain.plane import plane
 from .check import Record
-from .fleet import CONTROL, Array, Fleet, plane, rectangle
+from .fleet import CONTROL, Array, Fleet, rectangle
 from .plots import COLORS, REFERENCE, panels
 
 SPEED = 16.0

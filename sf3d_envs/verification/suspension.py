@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..sim.vehicle import GRAVITY, VehicleParams
+from ..terrain.plane import plane
 from .check import Record
-from .fleet import Array, Fleet, plane
+from .fleet import Array, Fleet
 from .plots import COLORS, REFERENCE, panels
 
 SUBSTEP = 1.0 / 240.0

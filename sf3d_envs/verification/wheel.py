@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..sim.vehicle import VehicleParams
+from ..terrain.plane import plane
 from .check import Record
-from .fleet import Array, Fleet, plane
+from .fleet import Array, Fleet
 from .plots import COLORS, REFERENCE, panels
 from .reference.wheel64 import WheelCase, bisect_spin, solve_wheel
 
