@@ -54,3 +54,25 @@ def print_table(state: SimState) -> None:
     worlds, vehicles = state.position.shape[:2]
     print(f"E = {worlds} worlds, V = {vehicles} vehicles, tensors on {state.position.device}\n")
     print(text_table(), end="")
+
+
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+
+
+def page_with_table(page: str) -> str:
+    """A page with the table between its two marks.
+
+    Raises:
+        ValueError: If a mark is missing.
+    """
+    if BEGIN not in page or END not in page:
+        raise ValueError(f"the page lacks {BEGIN.strip()!r} or {END.strip()!r}")
+    head, rest = page.split(BEGIN, 1)
+    return f"{head}{BEGIN}{markdown_table()}{END}{rest.split(END, 1)[1]}"
+
+
+if __name__ == "__main__":
+    from pathlib import Path
+
+    file = Path(__file__).with_name("STATE.md")
+    file.write_text(page_with_table(file.read_text(encoding="utf-8")), encoding="utf-8")
