@@ -48,6 +48,7 @@ STEP_MODULES = (
 PHYSICS_MODULES = {True: "sf3d_envs.sim.kernels_fused", False: "sf3d_envs.sim.kernels_split"}
 """Module of the physics step by whether the device is a CPU; the longest to compile, so it starts first."""
 LOGGING_MODULES = ("sf3d_envs.evaluation.kernels_safety", "sf3d_envs.evaluation.kernels_trajectory")
+STATE_MODULES = ("sf3d_envs.sim.kernels_write", "sf3d_envs.sim.kernels_derived")
 RANDOMIZATION_MODULES = ("sf3d_envs.envs.kernels_randomization",)
 
 
@@ -154,7 +155,7 @@ def announced(what: str, progress: bool) -> Iterator[None]:
 def warmup(device: str | wp.Device = "cpu", *, render: bool = False, progress: bool = True) -> float:
     """Compile every kernel ahead of use, optionally the camera's too; returns seconds."""
     start = time.perf_counter()
-    load_kernels(device, progress=progress, extra=(*RANDOMIZATION_MODULES, *LOGGING_MODULES))
+    load_kernels(device, progress=progress, extra=(*RANDOMIZATION_MODULES, *LOGGING_MODULES, *STATE_MODULES))
     from .envs.torch_env import TorchEnv
 
     env = TorchEnv(1, device=device, render_mode="rgb_array" if render else None)

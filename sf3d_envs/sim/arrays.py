@@ -40,15 +40,65 @@ class VehicleArrays:
     nonfinite: wp.array2d(dtype=wp.int8)
     home_q: wp.array2d(dtype=wp.transform)
     previous_q: wp.array2d(dtype=wp.transform)
+    velocity_before: wp.array2d(dtype=wp.spatial_vector)
+    velocity_elapsed: wp.array2d(dtype=float)
+    contact_impulse: wp.array3d(dtype=wp.vec3)
+    contact_count: wp.array3d(dtype=int)
+    contact_now: wp.array3d(dtype=int)
+    contact_elapsed: wp.array(dtype=float)
+    raw_points: wp.array3d(dtype=float)
+    raw_pairs: wp.array3d(dtype=int)
+    raw_count: wp.array(dtype=int)
     params: wp.array(dtype=VehicleData)
     params_index: wp.array2d(dtype=int)
 
 
-def vehicle_arrays(worlds: int, vehicles: int, device: wp.Device) -> tuple[VehicleArrays, wp.array]:
+OPTIONAL = (
+    "velocity_before",
+    "velocity_elapsed",
+    "contact_impulse",
+    "contact_count",
+    "contact_now",
+    "contact_elapsed",
+    "raw_points",
+    "raw_pairs",
+    "raw_count",
+)
+"""Arrays of what is opted in, without elements where it is not; a placement clears them, and save leaves them out."""
+
+SOURCES = ("vehicle", "road", "wall")
+"""What a chassis may touch, as contact sums are indexed; there are no walls on the lane-closure road."""
+
+
+def vehicle_arrays(
+    worlds: int,
+    vehicles: int,
+    device: wp.Device,
+    *,
+    accelerations: bool = False,
+    contacts: bool = False,
+    raw_contacts: int = 0,
+) -> tuple[VehicleArrays, wp.array]:
     """Zeroed arrays of W x V vehicles, all but the parameters, and the memory of poses and velocities, [W·V, 13].
 
     These two share one buffer, so that a root state is one view.
+
+    Args:
+        worlds: W.
+        vehicles: V.
+        device: Where.
+        accelerations: Whether velocities before a step are kept.
+        contacts: Whether contact impulses are summed up.
+        raw_contacts: Contact points kept per world.
     """
+    optional = dict.fromkeys(OPTIONAL, 0)
+    if accelerations:
+        optional |= {"velocity_before": (worlds, vehicles), "velocity_elapsed": (worlds, vehicles)}
+    if contacts:
+        per_source = (worlds, vehicles, len(SOURCES))
+        optional |= dict.fromkeys(("contact_impulse", "contact_count", "contact_now"), per_source)
+        optional |= {"contact_elapsed": worlds, "raw_count": worlds}
+        optional |= {"raw_points": (worlds, raw_contacts, 10), "raw_pairs": (worlds, raw_contacts, 6)}
     root = wp.zeros((worlds * vehicles, 13), dtype=float, device=device)
     arrays = VehicleArrays()
     for name, field in VehicleArrays.vars.items():
@@ -61,6 +111,9 @@ def vehicle_arrays(worlds: int, vehicles: int, device: wp.Device) -> tuple[Vehic
             array._ref = root  # keeps the memory
         elif name.startswith("params"):
             continue
+        elif name in optional:
+            shape = optional[name] or (0,) * kind.ndim
+            array = wp.zeros(shape, dtype=kind.dtype, device=device)
         else:
             shape = (worlds, vehicles, 4)[: kind.ndim]
             array = wp.zeros(shape, dtype=kind.dtype, device=device)

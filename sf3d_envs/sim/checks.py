@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..terrain.variants import TerrainVariant
-from .state import StateConfig
+from .state_config import StateConfig
 from .vehicle import VehicleParams
 
 

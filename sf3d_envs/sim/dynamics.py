@@ -16,7 +16,9 @@ from ..terrain.kernels import Terrain
 from .arrays import VehicleArrays, vehicle_arrays
 from .kernels_contact import Contact, ContactArrays
 from .kernels_fused import advance_worlds
+from .kernels_sense import begin_contacts
 from .kernels_split import advance_vehicles, finish_control_steps, resolve_contacts
+from .state_config import StateConfig
 from .vehicle import VehicleData, VehicleParams, vehicle_data
 
 SUBSTEP_HZ = 240
@@ -38,6 +40,7 @@ class VehicleDynamics:
             picks by device. Results are bitwise equal.
         params_per_world: Whether each world has parameter rows of its own: ``arrays.params`` holds the K distinct
             vehicles once per world, world-major, instead of once for all.
+        state: What is opted in beyond the plain state.
 
     Attributes:
         arrays: State and readings of the vehicles; ``body_q`` and ``body_qd`` are [W·V], world-major.
@@ -57,7 +60,9 @@ class VehicleDynamics:
         shards: Shards,
         fused: bool | None = None,
         params_per_world: bool = False,
+        state: StateConfig | None = None,
     ):
+        state = state or StateConfig()
         device = shards.device
         self.num_worlds, self.num_vehicles = num_worlds, len(vehicles)
         self.generation = 0
@@ -66,7 +71,14 @@ class VehicleDynamics:
         self.fused = device.is_cpu if fused is None else fused
         kinds = list(dict.fromkeys(vehicles))
 
-        arrays, self.root = vehicle_arrays(num_worlds, len(vehicles), device)
+        arrays, self.root = vehicle_arrays(
+            num_worlds,
+            len(vehicles),
+            device,
+            accelerations=state.accelerations,
+            contacts=state.senses_contacts,
+            raw_contacts=state.raw_contacts,
+        )
         arrays.params = wp.array([vehicle_data(kind) for kind in kinds], dtype=VehicleData, device=device)
         index = np.array([kinds.index(item) for item in vehicles], dtype=np.int32)
         index = np.tile(index, (self.num_worlds, 1))
@@ -83,11 +95,19 @@ class VehicleDynamics:
         self.rigid_contacts = ContactArrays()
         self.rigid_contacts.points = wp.zeros((self.num_worlds, capacity), dtype=Contact, device=device)  # pyright: ignore[reportArgumentType]
         self.rigid_contacts.multiplier = wp.zeros((self.num_worlds, capacity), dtype=wp.vec2, device=device)
+        sensed = (self.num_worlds, capacity) if state.senses_contacts else (0, 0)
+        self.rigid_contacts.impulse = wp.zeros(sensed, dtype=wp.vec3, device=device)
+        self.senses_contacts = state.senses_contacts
         self.rigid_contacts.count = wp.zeros(self.num_worlds, dtype=int, device=device)
         self.rigid_contacts.overflow = wp.zeros(self.num_worlds, dtype=wp.int8, device=device)
 
         self.gravity = wp.full(num_worlds + 1, wp.vec3(0.0, 0.0, -GRAVITY), dtype=wp.vec3, device=device)
         self.stepping = wp.ones(self.num_worlds, dtype=wp.int8, device=device)
+
+    def record_begin(self, launches: LaunchList) -> None:
+        """Append what begins a step call: contact sums start anew, where there are any."""
+        if self.senses_contacts:
+            launches.add(begin_contacts, [self.arrays])
 
     def record(
         self,

@@ -11,6 +11,7 @@ import warp as wp
 from ..terrain.kernels import Terrain, facet_normal, surface_friction, terrain_bulge, terrain_facet
 from .arrays import VehicleArrays
 from .kernels_box import collide_boxes
+from .kernels_sense import add_point, begin_substep, finish_substep, senses_contacts
 from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -29,14 +30,19 @@ class Contact:
     normal: wp.vec3
     friction: float
     approach: float
+    separation: float
 
 
 @wp.struct
 class ContactArrays:
-    """Contact points of each world, their multipliers (normal, tangential) and bookkeeping."""
+    """Contact points of each world, their multipliers (normal, tangential) and bookkeeping.
+
+    ``impulse`` is what each point gave to its vehicle ``a`` [N·s]; without elements where nobody asked for it.
+    """
 
     points: wp.array2d(dtype=Contact)
     multiplier: wp.array2d(dtype=wp.vec2)
+    impulse: wp.array2d(dtype=wp.vec3)
     count: wp.array(dtype=int)
     overflow: wp.array(dtype=wp.int8)
 
@@ -89,6 +95,8 @@ def add_contact(c: ContactArrays, w: int, count: int, contact: Contact) -> int:
         return count
     c.points[w, count] = contact
     c.multiplier[w, count] = wp.vec2(0.0, 0.0)
+    if c.impulse.shape[0] > 0:
+        c.impulse[w, count] = wp.vec3()
     return count + 1
 
 
@@ -118,6 +126,7 @@ def collect_pair(s: VehicleArrays, c: ContactArrays, w: int, i: int, j: int, cou
             contact.normal = normal
             contact.point_a = wp.transpose(ra) * arm_a
             contact.point_b = wp.transpose(rb) * arm_b
+            contact.separation = manifold.separation[k]
             contact.friction = 0.5 * (car_a.chassis_friction + car_b.chassis_friction)
             contact.approach = wp.dot(
                 normal,
@@ -153,10 +162,18 @@ def collect_road(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int, i
             contact.normal = -up
             contact.point_a = corner
             contact.point_b = point + up * ((facet[0] - point[2]) * up[2])
+            contact.separation = (point[2] - facet[0]) * up[2]
             contact.friction = car.chassis_friction * surface_friction(terrain, grid, point[0], point[1])
             contact.approach = wp.dot(up, point_velocity(s.body_qd[body], arm))
             count = add_contact(c, w, count, contact)
     return count
+
+
+@wp.func
+def note_impulse(c: ContactArrays, w: int, k: int, impulse: wp.vec3):
+    """Add to what a contact gave to its vehicle ``a``, where somebody asked for it."""
+    if c.impulse.shape[0] > 0:
+        c.impulse[w, k] = c.impulse[w, k] + impulse
 
 
 @wp.func
@@ -186,6 +203,7 @@ def solve_position(s: VehicleArrays, c: ContactArrays, w: int, k: int, inv_dt: f
     change = wp.max(-separation / weight, -lam[0])
     if change != 0.0:
         push = change * contact.normal
+        note_impulse(c, w, k, -inv_dt * push)
         move_body(s, a, car_a, arm_a, -push, inv_dt)
         if contact.b >= 0:
             move_body(s, b, car_b, arm_b, push, inv_dt)
@@ -215,6 +233,7 @@ def solve_position(s: VehicleArrays, c: ContactArrays, w: int, k: int, inv_dt: f
             if contact.b >= 0:
                 weight += inverse_mass_along(s.body_q[b], car_b, arm_b, axis)
             amount = wp.min(length / weight, budget)
+            note_impulse(c, w, k, -(inv_dt * amount) * axis)
             move_body(s, a, car_a, arm_a, -amount * axis, inv_dt)
             if contact.b >= 0:
                 move_body(s, b, car_b, arm_b, amount * axis, inv_dt)
@@ -247,6 +266,7 @@ def remove_rebound(s: VehicleArrays, c: ContactArrays, w: int, k: int):
     excess = rate - wp.max(contact.approach, 0.0)
     if excess > 0.0:
         impulse = (excess / weight) * contact.normal
+        note_impulse(c, w, k, impulse)
         kick_body(s, a, car_a, arm_a, impulse)
         if contact.b >= 0:
             kick_body(s, b, car_b, arm_b, -impulse)
@@ -277,6 +297,20 @@ def may_scrape(s: VehicleArrays, terrain: Terrain, w: int, i: int) -> bool:
 
 
 @wp.func
+def report_contacts(s: VehicleArrays, c: ContactArrays, w: int, count: int):
+    """Add the impulses of one substep to the sums and the list, in the order of the contacts."""
+    vehicles = s.params_index.shape[1]
+    begin_substep(s, w)
+    for k in range(count):
+        impulse = c.impulse[w, k]
+        if wp.dot(impulse, impulse) > 0.0:
+            contact = c.points[w, k]
+            position = wp.transform_point(s.body_q[w * vehicles + contact.a], contact.point_a)
+            add_point(s, w, contact.a, contact.b, position, -contact.normal, impulse, contact.separation)
+    finish_substep(s, w)
+
+
+@wp.func
 def solve_contacts(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int, inv_dt: float):
     """All contacts of one world for one substep."""
     vehicles = s.params_index.shape[1]
@@ -289,6 +323,8 @@ def solve_contacts(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int,
         if may_scrape(s, terrain, w, i):
             count = collect_road(s, terrain, c, w, i, count)
     c.count[w] = count
+    if senses_contacts(s):
+        s.contact_elapsed[w] = s.contact_elapsed[w] + 1.0 / inv_dt
     if count == 0:
         return
     for _i in range(int(ITERATIONS)):
@@ -297,3 +333,5 @@ def solve_contacts(s: VehicleArrays, terrain: Terrain, c: ContactArrays, w: int,
     for _i in range(int(2)):
         for k in range(count):
             remove_rebound(s, c, w, k)
+    if senses_contacts(s):
+        report_contacts(s, c, w, count)

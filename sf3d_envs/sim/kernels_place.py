@@ -3,6 +3,7 @@
 import warp as wp
 
 from .arrays import VehicleArrays
+from .kernels_sense import clear_contact_sums
 from .kernels_vehicle import forward_speed
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -46,6 +47,9 @@ def place_vehicle(s: VehicleArrays, w: int, v: int, q: wp.transform, speed: floa
         s.tire_slip[w, v, k] = wp.vec2()
         s.contact_point[w, v, k] = wp.vec3()
         s.contact_normal[w, v, k] = wp.vec3()
+    if s.velocity_elapsed.shape[0] > 0:
+        s.velocity_elapsed[w, v] = 0.0
+    clear_contact_sums(s, w, v)
     s.forward_speed[w, v] = forward_speed(q, s.body_qd[body])
     s.forward_accel[w, v] = 0.0
     s.nonfinite[w, v] = wp.int8(0)

@@ -8,6 +8,7 @@ import warp as wp
 from ..terrain.kernels import Terrain
 from .arrays import VehicleArrays
 from .kernels_command import Actuation, actuate
+from .kernels_sense import add_point, begin_substep, finish_substep
 from .kernels_vehicle import (
     WheelForces,
     external_wrench,
@@ -162,6 +163,59 @@ def check_capacity(count: wp.array(dtype=int), capacity: int, overflow: wp.array
     """Thread per world: note that a buffer shared by all worlds was too small."""
     if count[0] > capacity:
         overflow[wp.tid()] = wp.int8(1)
+
+
+@wp.struct
+class NewtonPoints:
+    """Newton's contacts of a substep, all worlds under each other, and the impulses its solver gave to their side 0."""
+
+    count: wp.array(dtype=int)
+    shape0: wp.array(dtype=int)
+    shape1: wp.array(dtype=int)
+    point0: wp.array(dtype=wp.vec3)
+    point1: wp.array(dtype=wp.vec3)
+    normal: wp.array(dtype=wp.vec3)
+    margin0: wp.array(dtype=float)
+    margin1: wp.array(dtype=float)
+    impulse: wp.array(dtype=wp.spatial_vector)
+
+
+@wp.func
+def place_of(s: VehicleArrays, world: int, vehicle: int, point: wp.vec3) -> wp.vec3:
+    """World position of a point of a vehicle before the substep; roads stand where they are."""
+    if vehicle < 0:
+        return point
+    return wp.transform_point(s.body_q[world * s.params_index.shape[1] + vehicle], point)
+
+
+@wp.kernel
+def report_newton_contacts(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), points: NewtonPoints, dt: float):
+    """One thread: sums and lists of a substep's impulses, in the order of Newton's contacts."""
+    vehicles = s.params_index.shape[1]
+    shapes = vehicles + 1  # of a world: its boxes and its road
+    for w in range(s.params_index.shape[0]):
+        if stepping[w] != wp.int8(0):
+            s.contact_elapsed[w] = s.contact_elapsed[w] + dt
+            begin_substep(s, w)
+    for k in range(wp.min(points.count[0], points.shape0.shape[0])):
+        impulse = wp.spatial_top(points.impulse[k])
+        w = points.shape0[k] / shapes
+        if wp.dot(impulse, impulse) > 0.0 and stepping[w] != wp.int8(0):
+            a = points.shape0[k] - w * shapes
+            b = points.shape1[k] - w * shapes
+            a = wp.where(a == vehicles, -1, a)
+            b = wp.where(b == vehicles, -1, b)
+            normal = points.normal[k]
+            place0 = place_of(s, w, a, points.point0[k])
+            place1 = place_of(s, w, b, points.point1[k])
+            separation = wp.dot(normal, place1 - place0) - points.margin0[k] - points.margin1[k]
+            if a < 0 or (b >= 0 and b < a):
+                add_point(s, w, b, a, place1, normal, -impulse, separation)
+            else:
+                add_point(s, w, a, b, place0, -normal, impulse, separation)
+    for w in range(s.params_index.shape[0]):
+        if stepping[w] != wp.int8(0):
+            finish_substep(s, w)
 
 
 @wp.kernel

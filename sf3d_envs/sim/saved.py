@@ -8,7 +8,7 @@ not carried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,14 @@ import numpy as np
 import warp as wp
 
 from .._warp import get_device
-from .arrays import VehicleArrays
+from .arrays import OPTIONAL, VehicleArrays
+from .selection import Worlds, host_indices
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
     import torch
 
     from .simulator import Simulator
-
-Worlds = int | Sequence[int] | np.ndarray | None
-"""Worlds by index: None = all, an index, indices or a bool mask over all; torch tensors on the host count as arrays."""
 
 FLAT = ("body_q", "body_qd", "params")
 """Arrays that have worlds and vehicles in one dimension, world-major."""
@@ -87,7 +85,7 @@ class SavedState:
 
 def save_worlds(sim: Simulator, worlds: Worlds) -> SavedState:
     """Copies of chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.save`."""
-    index = _indices("worlds", worlds, sim.num_worlds, once=True)
+    index = host_indices("worlds", worlds, sim.num_worlds, once=True)
     if index.size == 0:
         raise ValueError("worlds is empty; save at least one world, or None for all")
     carried = _carried(sim)
@@ -105,8 +103,8 @@ def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Wo
         raise TypeError(f"saved must be a SavedState, as save() returns it, got {type(saved).__name__}")
     carried = _carried(sim)
     _check_fit(sim, saved, carried)
-    target = _indices("worlds", worlds, sim.num_worlds, once=True)
-    origin = _indices("source", source, saved.num_worlds)
+    target = host_indices("worlds", worlds, sim.num_worlds, once=True)
+    origin = host_indices("source", source, saved.num_worlds)
     if source is not None and np.ndim(source) == 0:
         origin = np.repeat(origin, target.size)
     if origin.size != target.size:
@@ -116,11 +114,24 @@ def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Wo
         )
     if target.size:
         _copy(sim, saved.arrays, origin, saved.num_worlds, carried, target, sim.num_worlds)
+        _clear_optional(sim, target)
+
+
+def _clear_optional(sim: Simulator, worlds: np.ndarray) -> None:
+    """Restored worlds have taken no step: no contact sums, no acceleration."""
+    import torch
+
+    with wp.ScopedStream(sim.shards.torch_stream(), sync_exit=True):
+        rows = torch.from_numpy(worlds.astype(np.int64)).to(wp.device_to_torch(sim.device))
+        for name in OPTIONAL:
+            array = getattr(sim.arrays, name)
+            if array.shape[0]:
+                wp.to_torch(array)[rows] = 0
 
 
 def _carried(sim: Simulator) -> dict[str, wp.array]:
     """Live arrays of everything that worlds carry from step to step, W rows each or a multiple of W."""
-    names = [name for name in VehicleArrays.vars if name not in ("params", "params_index")]
+    names = [name for name in VehicleArrays.vars if name not in ("params", "params_index", *OPTIONAL)]
     found = {name: getattr(sim.arrays, name) for name in names}
     found["world_variant"], found["stepping"] = sim.world_variant, sim.stepping
     found["gravity"] = sim.dynamics.gravity[: sim.num_worlds]  # the last entry belongs to no world
@@ -182,38 +193,6 @@ def _check_fit(sim: Simulator, saved: SavedState, carried: Mapping[str, wp.array
                 f"saved has another road than the simulator as terrain variant {number} "
                 f"({sim.bank.variants[number].name!r}); heights, patches and base friction must agree"
             )
-
-
-def _indices(name: str, value: Worlds, count: int, *, once: bool = False) -> np.ndarray:
-    """Indices that a choice of worlds means, int32.
-
-    Raises:
-        TypeError: If it is no choice of worlds.
-        ValueError: If an index is out of range, or comes twice where each may come once.
-    """
-    if value is None:
-        return np.arange(count, dtype=np.int32)
-    wrong = TypeError(f"{name} must be None, an int, ints [n] or a bool mask [{count}], got {value!r}")
-    try:
-        index = np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise wrong from None
-    if index.dtype == bool and index.ndim == 1:
-        if index.shape != (count,):
-            raise ValueError(f"{name} as a mask must be bool of shape ({count},), got shape {index.shape}")
-        return np.flatnonzero(index).astype(np.int32)
-    if index.size == 0 and index.ndim == 1:
-        return np.empty(0, dtype=np.int32)
-    if index.ndim > 1 or not np.issubdtype(index.dtype, np.integer):
-        raise wrong
-    index = np.atleast_1d(index)
-    bad = index[(index < 0) | (index >= count)]
-    if bad.size:
-        raise ValueError(f"{name} must lie in [0, {count - 1}], got {bad[0]}")
-    if once and np.unique(index).size != index.size:
-        values, times = np.unique(index, return_counts=True)
-        raise ValueError(f"{name} must name each world once, got {values[times.argmax()]} {times.max()} times")
-    return index.astype(np.int32)
 
 
 def _copy(

@@ -18,13 +18,16 @@ from . import check_solver
 from .checks import broadcast, check_choices, check_state_config, per_vehicle, positive_int, world_variants
 from .dynamics import CONTROL_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_place import place_vehicles
-from .saved import SavedState, Worlds, restore_worlds, save_worlds
+from .saved import SavedState, restore_worlds, save_worlds
+from .selection import Worlds
 from .state import SimState, StateConfig
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
     import newton
 
+    from .commands import Commands
+    from .snapshot import Snapshot
     from .solver import SolverVehicle
     from .solver_xpbd import SolverReference
 
@@ -116,6 +119,7 @@ class Simulator(DeviceOwner):
             shards=self.shards,
             fused=fused,
             params_per_world=params_per_world,
+            state=self.state_config,
         )
         self.arrays = self.dynamics.arrays
         self.body_q: wp.array = self.arrays.body_q
@@ -129,6 +133,8 @@ class Simulator(DeviceOwner):
         self.stepping = self.dynamics.stepping
         self._reference = self._reference_solver() if solver == "xpbd" else None
         self.step_launches = self.record_step(LaunchList(self.shards))
+        self._begin_launches = LaunchList(self.shards)
+        self.dynamics.record_begin(self._begin_launches)
         self._start_upright()
 
     @cached_property
@@ -152,6 +158,18 @@ class Simulator(DeviceOwner):
             self._state = SimState(self)
         return self._state
 
+    @property
+    def commands(self) -> Commands:
+        """Sets the vehicles' commands in any of the four modes.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+        """
+        from .commands import Commands
+
+        self._require_open("commands")
+        return Commands(self)
+
     @cached_property
     def newton_state(self) -> newton.State:
         """Newton state on the simulator's own ``body_q`` and ``body_qd``, for Newton's viewers and sensors."""
@@ -167,6 +185,21 @@ class Simulator(DeviceOwner):
         from .solver import SolverVehicle
 
         return SolverVehicle(self.model, self.dynamics)
+
+    @exclusive
+    def snapshot(self, strict: bool = True) -> Snapshot:
+        """Copy every view of the state to the host; waits for the device.
+
+        Args:
+            strict: Whether the copy refuses to be read after the simulator has moved on.
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+        """
+        from .snapshot import Snapshot
+
+        self._require_open("snapshot()")
+        return Snapshot(self, strict)
 
     def mark_changed(self) -> None:
         """Begin a new generation of the state; whoever steps or resets worlds by its own launches calls it."""
@@ -188,6 +221,11 @@ class Simulator(DeviceOwner):
 
     def record_step(self, launches: LaunchList) -> LaunchList:
         """Append the launches of one control step to a list and return it."""
+        if self.state_config.accelerations:
+            from .kernels_derived import remember_velocities
+
+            inputs = [self.arrays, self.stepping, 1.0 / CONTROL_HZ]
+            launches.add(remember_velocities, inputs, per_world=(self.num_vehicles,))
         if self._reference is not None:
             self._reference.record(launches, self.newton_state, substeps=SUBSTEPS)
         else:
@@ -217,6 +255,8 @@ class Simulator(DeviceOwner):
         self._require_open("control_step()")
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise ValueError(f"count must be an int >= 1, got {count!r}")
+        if len(self._begin_launches):
+            self._begin_launches.run()
         self.step_launches.run(count)
         self.mark_changed()
 
@@ -265,6 +305,22 @@ class Simulator(DeviceOwner):
             ]
             wp.launch(place_vehicles, dim=shape, inputs=inputs, device=self.device)
         self.mark_changed()
+
+    def reset(self, worlds: Worlds = None) -> None:
+        """Put the vehicles of worlds back to their last placement, at rest, without synchronizing.
+
+        Clears commands, wrenches, wheel speeds, readings, contact sums and fault flags of those worlds and touches no
+        other; roads stay. :meth:`place` and the environments' resets say where the vehicles' placement is.
+
+        Args:
+            worlds: None = all, an index, indices, an index tensor or a bool mask [W].
+
+        Raises:
+            RuntimeError: After :meth:`close`.
+            TypeError, ValueError: If ``worlds`` is no choice of worlds.
+        """
+        self._require_open("reset()")
+        self.state._reset(worlds)
 
     @exclusive
     @outside_captures

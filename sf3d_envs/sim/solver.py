@@ -80,6 +80,7 @@ class SolverVehicle(SolverBase):
             setattr(arrays, name, getattr(self.arrays, name))
         arrays.body_q, arrays.body_qd = state.body_q, state.body_qd
         launches = LaunchList(self.dynamics.shards)
+        self.dynamics.record_begin(launches)
         self.dynamics.record(launches, arrays, substeps=1, dt=dt)
         return launches
 

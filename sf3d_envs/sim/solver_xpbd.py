@@ -28,11 +28,13 @@ from .arrays import VehicleArrays
 from .dynamics import SUBSTEP_HZ, SUBSTEPS, VehicleDynamics
 from .kernels_xpbd import (
     BodyCopies,
+    NewtonPoints,
     RoadShapes,
     apply_vehicle_forces,
     check_capacity,
     finish_reference_steps,
     follow_variants,
+    report_newton_contacts,
     take_newton_step,
 )
 
@@ -114,6 +116,8 @@ class SolverReference(SolverBase):
             deterministic=model.device.is_cuda,  # a CPU launch runs its threads in order
             verify_buffers=False,
         )
+        if dynamics.senses_contacts:
+            model.request_contact_attributes("force")  # the solver then keeps the impulses
         self._contacts = self._pipeline.contacts()
         self._control = model.control(clone_variables=False)
         # Newton overwrites its input state while it iterates, so both ends of its step are copies.
@@ -187,6 +191,8 @@ class SolverReference(SolverBase):
                 device=device,
             )
             self._newton_step(dt)
+            if self.dynamics.senses_contacts:
+                self._report_contacts(arrays, dt)
             wp.launch(
                 take_newton_step,
                 dim=shape,
@@ -194,6 +200,15 @@ class SolverReference(SolverBase):
                 device=device,
             )
         wp.launch(finish_reference_steps, dim=shape, inputs=[arrays, self.stepping, substeps * dt], device=device)
+
+    def _report_contacts(self, arrays: VehicleArrays, dt: float) -> None:
+        """Sum up the impulses of the Newton step just launched."""
+        contacts, points = self._contacts, NewtonPoints()
+        points.count = contacts.rigid_contact_count
+        for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
+            setattr(points, name, getattr(contacts, f"rigid_contact_{name}"))
+        points.impulse = self._xpbd._contact_impulse
+        wp.launch(report_newton_contacts, dim=1, inputs=[arrays, self.stepping, points, dt], device=self.model.device)
 
     def _newton_step(self, dt: float) -> None:
         """Contacts at the start of the substep, then Newton's step from ``_before`` to ``_after``."""

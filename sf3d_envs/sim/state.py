@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 import warp as wp
 
+from .contact_sensors import Contacts
+from .derived import Derived
+from .selection import Refusals
+from .state_config import StateConfig
+from .writing import Writing
+
 if TYPE_CHECKING:
     import torch
 
@@ -19,47 +25,6 @@ if TYPE_CHECKING:
 ALWAYS = "close()"
 """A view whose memory stays in place for the simulator's life; its values change with every step, reset and write."""
 STEP = "next control step"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StateConfig:
-    """Quantities that cost something, fixed at construction; what is off is neither computed nor allocated.
-
-    Attributes:
-        accelerations: Whether :meth:`SimState.accelerations` may be read.
-        dynamics: Whether :meth:`SimState.dynamics` may be read.
-        contacts: Whether contact sensors may be made.
-        raw_contacts: Contact points kept per world and step; 0 keeps none. Contact sensors are on with it.
-    """
-
-    accelerations: bool = False
-    dynamics: bool = False
-    contacts: bool = False
-    raw_contacts: int = 0
-
-    def __post_init__(self) -> None:
-        """Check every field.
-
-        Raises:
-            TypeError: If a switch is no bool or the capacity no int.
-            ValueError: If the capacity is out of range.
-        """
-        for name in ("accelerations", "dynamics", "contacts"):
-            if getattr(self, name) not in (True, False):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        count = self.raw_contacts
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"raw_contacts must be an int in [0, {MAX_RAW_CONTACTS}], got {count!r}")
-        if not 0 <= count <= MAX_RAW_CONTACTS:
-            raise ValueError(f"raw_contacts must be in [0, {MAX_RAW_CONTACTS}], got {count}")
-
-    @property
-    def senses_contacts(self) -> bool:
-        """Whether contact impulses are summed up."""
-        return self.contacts or self.raw_contacts > 0
-
-
-MAX_RAW_CONTACTS = 100_000
 
 
 class View:
@@ -147,7 +112,7 @@ class TensorView:
         return not self._state.closed and self.generation == self._state.generation
 
 
-class SimState:
+class SimState(Writing, Derived, Contacts):
     """The state of all worlds as torch tensors, [E worlds, V vehicles, ...], on the simulator's device.
 
     Nothing is copied: a tensor has the memory that the kernels work on, keeps it for the simulator's life, and shows
@@ -207,6 +172,7 @@ class SimState:
     def __init__(self, sim: Simulator):
         self._sim = sim
         self._tensors = _tensors(sim)
+        self._refusals = Refusals(self._tensors["root_state"].device)
 
     @property
     def closed(self) -> bool:
@@ -272,3 +238,6 @@ def _tensors(sim: Simulator) -> dict[str, torch.Tensor]:
         tensor = sources[spec.source]
         found[name] = tensor if spec.part is None else tensor[..., spec.part]
     return found
+
+
+__all__ = ["SimState", "StateConfig", "TensorView", "View", "views"]
