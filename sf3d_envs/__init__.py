@@ -24,12 +24,18 @@ if TYPE_CHECKING:
     from .evaluation import evaluate
     from .observation.spec import ObservationSpec
     from .registry import Condition, list_conditions, load_condition, load_suite
+    from .sim.commands import CommandMode
+    from .sim.saved import SavedState
     from .sim.simulator import Simulator
+    from .sim.snapshot import StaleSnapshotError
+    from .sim.state import SimState
+    from .sim.state_config import StateConfig
     from .sim.vehicle import VehicleParams
     from .task.events import Event
     from .task.reward import RewardConfig
 
 _LAZY = {
+    "CommandMode": ".sim.commands",
     "Condition": ".registry",
     "DomainRandomization": ".envs.randomization",
     "EnvConfig": ".envs.config",
@@ -39,7 +45,11 @@ _LAZY = {
     "LaneClosureVectorEnv": ".envs.vector_env",
     "ObservationSpec": ".observation.spec",
     "RewardConfig": ".task.reward",
+    "SavedState": ".sim.saved",
+    "SimState": ".sim.state",
     "Simulator": ".sim.simulator",
+    "StaleSnapshotError": ".sim.snapshot",
+    "StateConfig": ".sim.state_config",
     "TorchEnv": ".envs.torch_env",
     "VehicleParams": ".sim.vehicle",
     "check_vector_env": ".envs.contract",
@@ -51,6 +61,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "CommandMode",
     "Condition",
     "DomainRandomization",
     "EnvConfig",
@@ -60,7 +71,11 @@ __all__ = [
     "LaneClosureVectorEnv",
     "ObservationSpec",
     "RewardConfig",
+    "SavedState",
+    "SimState",
     "Simulator",
+    "StaleSnapshotError",
+    "StateConfig",
     "TorchEnv",
     "VehicleParams",
     "__version__",

@@ -35,6 +35,9 @@ class DeviceOwner:
     _kept: frozenset[str] = frozenset()
     """Attributes that outlive :meth:`_free`."""
 
+    _fixed: frozenset[str] = frozenset()
+    """Attributes that are set once, by the constructor."""
+
     _instead = "make a new one"
     """What to do instead of pickling."""
 
@@ -45,6 +48,16 @@ class DeviceOwner:
         self.__dict__["_freed"] = False
         _owners.add(self)
         return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute.
+
+        Raises:
+            AttributeError: If it is fixed at construction.
+        """
+        if name in self._fixed and name in self.__dict__:
+            raise AttributeError(f"{name} is fixed at construction; make a new {type(self).__name__}")
+        super().__setattr__(name, value)
 
     def _free(self) -> None:
         """Drop every attribute but those that are kept: arrays live on only in the views that a user holds."""

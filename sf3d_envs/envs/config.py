@@ -13,6 +13,7 @@ from ..launches import MAX_WORLDS, check_threads
 from ..observation.spec import ObservationSpec
 from ..registry import Condition, load_condition, load_vehicle
 from ..sim.dynamics import CONTROL_HZ
+from ..sim.state_config import StateConfig
 from ..sim.vehicle import VehicleParams
 from ..task.reward import RewardConfig
 from ..task.termination import MAX_HORIZON_S, RULES, TaskConfig
@@ -54,6 +55,8 @@ class EnvConfig:
             under the training rules: the scoring rules measure the vehicles as they are given.
         solver: "vehicle", or "xpbd" for the reference path (:class:`~sf3d_envs.sim.solver_xpbd.SolverReference`):
             slower, on one thread, and without ``randomization`` of vehicle parameters.
+        state: Quantities of the tensor state beyond the plain one, such as contact sensors
+            (:class:`~sf3d_envs.sim.state_config.StateConfig`).
         device: "cpu" or "cuda:N".
         threads: CPU threads; None = all usable cores.
         render_mode: None, "rgb_array" or "human".
@@ -79,6 +82,7 @@ class EnvConfig:
     resample_variant: bool = False
     randomization: DomainRandomization | Mapping[str, Any] | None = None
     solver: str = "vehicle"
+    state: StateConfig = field(default_factory=StateConfig)
     device: str = "cpu"
     threads: int | None = None
     render_mode: str | None = None

@@ -104,6 +104,7 @@ def record_steps(
     horizon = config.task.horizon_steps
 
     begin = LaunchList(sim.shards)
+    sim.dynamics.record_begin(begin)
     if config.autoreset_mode == "NextStep" and training:
         episodes.record(begin, done_worlds=True, hold=True)
     low, high = wp.vec2(*REQUEST_LOW), wp.vec2(*REQUEST_HIGH)

@@ -113,6 +113,7 @@ class TorchEnv(DeviceOwner):
             device=self._device,
             threads=config.threads,
             solver=config.solver,
+            state=config.state,
             params_per_world=randomization is not None and randomization.varies_vehicles,
         )
         self.num_worlds, self.num_rows = config.num_worlds, len(controlled)
@@ -201,6 +202,7 @@ class TorchEnv(DeviceOwner):
         self._lists.observe_masked.run()
         if self._traffic is not None:
             self._traffic.reset(chosen)
+        self.sim.mark_changed()
         self._state = "running"
         return self._tensors["obs"], self._infos()
 
@@ -225,7 +227,7 @@ class TorchEnv(DeviceOwner):
             self._lists.whole.run()
         else:
             self._step_in_parts()
-        self._tell_probes()
+        self._finish_step()
         t = self._tensors
         return t["obs"], t["reward"], t["terminated"], t["truncated"], self._infos(stepped=True)
 
@@ -239,9 +241,10 @@ class TorchEnv(DeviceOwner):
             self._state = "interrupted"
             self._drive(self._lists.control_unrewarded)
             self._state = "running"
-        self._tell_probes()
+        self._finish_step()
 
-    def _tell_probes(self) -> None:
+    def _finish_step(self) -> None:
+        self.sim.mark_changed()
         for probe in self._probes:
             probe.advanced(self.config.steps_per_decision)
 

@@ -167,7 +167,7 @@ def check_capacity(count: wp.array(dtype=int), capacity: int, overflow: wp.array
 
 @wp.struct
 class NewtonPoints:
-    """Newton's contacts of a substep, all worlds under each other, and the impulses its solver gave to their side 0."""
+    """Newton's contacts of a substep, all worlds under each other, and the forces that its solver put on side 0."""
 
     count: wp.array(dtype=int)
     shape0: wp.array(dtype=int)
@@ -177,7 +177,7 @@ class NewtonPoints:
     normal: wp.array(dtype=wp.vec3)
     margin0: wp.array(dtype=float)
     margin1: wp.array(dtype=float)
-    impulse: wp.array(dtype=wp.spatial_vector)
+    force: wp.array(dtype=wp.spatial_vector)
 
 
 @wp.func
@@ -198,7 +198,7 @@ def report_newton_contacts(s: VehicleArrays, stepping: wp.array(dtype=wp.int8), 
             s.contact_elapsed[w] = s.contact_elapsed[w] + dt
             begin_substep(s, w)
     for k in range(wp.min(points.count[0], points.shape0.shape[0])):
-        impulse = wp.spatial_top(points.impulse[k])
+        impulse = dt * wp.spatial_top(points.force[k])
         w = points.shape0[k] / shapes
         if wp.dot(impulse, impulse) > 0.0 and stepping[w] != wp.int8(0):
             a = points.shape0[k] - w * shapes

@@ -17,7 +17,7 @@ import warp as wp
 
 from .._warp import get_device
 from .arrays import OPTIONAL, VehicleArrays
-from .selection import Worlds, host_indices
+from .selection import Worlds, host_choice
 from .vehicle import VehicleParams
 
 if TYPE_CHECKING:
@@ -73,19 +73,41 @@ class SavedState:
             return self
         return replace(self, arrays={name: array.to(device) for name, array in self.arrays.items()})
 
+    def state_dict(self) -> dict[str, Any]:
+        """The worlds as tensors by name, and under ``"fit"`` what a simulator must agree in, as plain values.
+
+        The tensors share the memory of :attr:`arrays`; ``torch.save`` writes the dictionary, and ``torch.load`` reads
+        it with ``weights_only=True``.
+        """
+        from .state_dict import to_state_dict
+
+        return to_state_dict(self)
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any]) -> SavedState:
+        """Worlds from :meth:`state_dict`, a copy of the tensors, on their device.
+
+        Raises:
+            TypeError: If it is no dictionary of tensors.
+            ValueError: If a name is missing or unknown, or a tensor has the wrong dtype or shape.
+        """
+        from .state_dict import from_state_dict
+
+        return from_state_dict(state)
+
     def __getstate__(self) -> dict[str, Any]:
         """Fields, with the arrays on the host as NumPy arrays."""
         return {**vars(self), "arrays": {name: array.numpy() for name, array in self.arrays.items()}}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         """Rebuild the arrays on the CPU."""
-        arrays = {n: wp.array(a, dtype=_dtype(n), device="cpu") for n, a in fields["arrays"].items()}
+        arrays = {n: wp.array(a, dtype=carried_dtype(n), device="cpu") for n, a in fields["arrays"].items()}
         self.__dict__.update(fields, arrays=arrays)
 
 
 def save_worlds(sim: Simulator, worlds: Worlds) -> SavedState:
     """Copies of chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.save`."""
-    index = host_indices("worlds", worlds, sim.num_worlds, once=True)
+    index = host_choice("worlds", worlds, sim.num_worlds, sim.device, once=True)
     if index.size == 0:
         raise ValueError("worlds is empty; save at least one world, or None for all")
     carried = _carried(sim)
@@ -103,8 +125,8 @@ def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Wo
         raise TypeError(f"saved must be a SavedState, as save() returns it, got {type(saved).__name__}")
     carried = _carried(sim)
     _check_fit(sim, saved, carried)
-    target = host_indices("worlds", worlds, sim.num_worlds, once=True)
-    origin = host_indices("source", source, saved.num_worlds)
+    target = host_choice("worlds", worlds, sim.num_worlds, sim.device, once=True)
+    origin = host_choice("source", source, saved.num_worlds, sim.device)
     if source is not None and np.ndim(source) == 0:
         origin = np.repeat(origin, target.size)
     if origin.size != target.size:
@@ -141,7 +163,8 @@ def _carried(sim: Simulator) -> dict[str, wp.array]:
     return found
 
 
-def _dtype(name: str) -> Any:
+def carried_dtype(name: str) -> Any:
+    """Warp type of the elements of a carried array."""
     if name in VehicleArrays.vars:
         return VehicleArrays.vars[name].type.dtype
     return {"world_variant": int, "gravity": wp.vec3}.get(name, wp.int8)
@@ -211,11 +234,11 @@ def _copy(
         device = wp.device_to_torch(sim.device)
         read, write = (torch.from_numpy(rows.astype(np.int64)).to(device) for rows in (source_row, target_row))
         for name, array in target.items():
-            rows = _rows(array, target_count)
-            rows[write] = _rows(source[name], source_count)[read].reshape(-1, *rows.shape[1:])
+            rows = rows_of(array, target_count)
+            rows[write] = rows_of(source[name], source_count)[read].reshape(-1, *rows.shape[1:])
 
 
-def _rows(array: wp.array, count: int) -> torch.Tensor:
+def rows_of(array: wp.array, count: int) -> torch.Tensor:
     """View of an array's memory as integers [count, ...], whatever they stand for: a copy then keeps every bit."""
     item = wp.types.type_size_in_bytes(array.dtype)
     if array.is_contiguous:

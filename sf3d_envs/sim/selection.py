@@ -7,6 +7,7 @@ of a tensor are checked by the device, without waiting: a call with a bad tensor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,20 @@ def host_indices(name: str, value: Worlds, count: int, *, once: bool = False) ->
         values, times = np.unique(index, return_counts=True)
         raise ValueError(f"{name} must name each once, got {values[times.argmax()]} {times.max()} times")
     return index.astype(np.int32)
+
+
+def host_choice(name: str, value: Worlds, count: int, device: Any, *, once: bool = False) -> np.ndarray:
+    """As :func:`host_indices`, for tensors on the simulator's device too; waits for it.
+
+    Raises:
+        TypeError: If it is no choice.
+        ValueError: As :func:`host_indices`, or if a tensor is on another device.
+    """
+    if hasattr(value, "detach"):  # a tensor; physics alone does without torch
+        if str(value.device) != str(device):
+            raise ValueError(f"{name} is on {value.device}, the simulator on {device}; nothing is moved silently")
+        value = value.detach().cpu().numpy()
+    return host_indices(name, value, count, once=once)
 
 
 class Refusals:
@@ -118,7 +133,7 @@ class Refusals:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value == int(value or 0) and abs(value) < 1e15 else f"{value:g}"
+    return str(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else f"{value:g}"
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class Simulator(DeviceOwner):
     """
 
     _kept = frozenset({"num_worlds", "num_vehicles", "vehicles", "device"})
+    _fixed = frozenset({"num_worlds", "num_vehicles", "vehicles", "device", "bank", "state_config"})
     _instead = "pickle its arguments and make a new one, and keep its state with save()"
 
     @outside_captures

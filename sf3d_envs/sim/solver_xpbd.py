@@ -116,9 +116,10 @@ class SolverReference(SolverBase):
             deterministic=model.device.is_cuda,  # a CPU launch runs its threads in order
             verify_buffers=False,
         )
-        if dynamics.senses_contacts:
-            model.request_contact_attributes("force")  # the solver then keeps the impulses
         self._contacts = self._pipeline.contacts()
+        self._observables = None
+        if dynamics.senses_contacts:
+            self._observables = self._xpbd.observables(["contact_f"], contacts=self._contacts)
         self._control = model.control(clone_variables=False)
         # Newton overwrites its input state while it iterates, so both ends of its step are copies.
         self._before, self._after = model.state(), model.state()
@@ -191,7 +192,7 @@ class SolverReference(SolverBase):
                 device=device,
             )
             self._newton_step(dt)
-            if self.dynamics.senses_contacts:
+            if self._observables is not None:
                 self._report_contacts(arrays, dt)
             wp.launch(
                 take_newton_step,
@@ -207,7 +208,7 @@ class SolverReference(SolverBase):
         points.count = contacts.rigid_contact_count
         for name in ("shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1"):
             setattr(points, name, getattr(contacts, f"rigid_contact_{name}"))
-        points.impulse = self._xpbd._contact_impulse
+        points.force = self._observables.contact_f
         wp.launch(report_newton_contacts, dim=1, inputs=[arrays, self.stepping, points, dt], device=self.model.device)
 
     def _newton_step(self, dt: float) -> None:
@@ -223,7 +224,7 @@ class SolverReference(SolverBase):
                 inputs=[count, capacity, self.rigid_contacts.overflow],
                 device=self.model.device,
             )
-        self._xpbd.step(self._before, self._after, self._control, self._contacts, dt)
+        self._xpbd.step(self._before, self._after, self._control, self._contacts, dt, observables=self._observables)
 
     def step(
         self,
