@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import warp as wp
 
-from sf3d_envs._warp import LOGGING_MODULES, PHYSICS_MODULES, RANDOMIZATION_MODULES, STEP_MODULES
+from sf3d_envs._warp import LOGGING_MODULES, PHYSICS_MODULES, RANDOMIZATION_MODULES, STATE_MODULES, STEP_MODULES
 
 QUICK = ("sf3d_envs.agents.idm", "sf3d_envs.sim.kernels_place")
 MODULES = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
-    for name in (PHYSICS_MODULES[False], *STEP_MODULES, *RANDOMIZATION_MODULES, *LOGGING_MODULES)
+    for name in (PHYSICS_MODULES[False], *STEP_MODULES, *RANDOMIZATION_MODULES, *LOGGING_MODULES, *STATE_MODULES)
 ]
 
 
