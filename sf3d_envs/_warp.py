@@ -111,6 +111,13 @@ def load_kernels(device: str | wp.Device = "cpu", *, progress: bool = True, extr
         _load_once(device.alias, (PHYSICS_MODULES[device.is_cpu], *STEP_MODULES, *extra), progress)
 
 
+def load_state_kernels(device: str | wp.Device) -> None:
+    """Compile or load the kernels that setters and computed readings of the state need, at their first use."""
+    device = get_device(device)
+    with _loading:
+        _load_once(device.alias, STATE_MODULES, True)
+
+
 def load_module(module: ModuleType, device: str | wp.Device) -> None:
     """Load one module's kernels, one thread at a time."""
     with _loading:

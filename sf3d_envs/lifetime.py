@@ -49,6 +49,11 @@ class DeviceOwner:
         _owners.add(self)
         return self
 
+    @property
+    def lock(self) -> threading.RLock:
+        """What lets one thread at a time in."""
+        return self.__dict__["_lock"]
+
     def __setattr__(self, name: str, value: object) -> None:
         """Set an attribute.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import warp as wp
 
-from .._warp import STATE_MODULES, load_kernels
+from .._warp import load_state_kernels
 from ..launches import outside_captures
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class Derived:
         from . import kernels_derived
 
         sim = self._sim
-        load_kernels(sim.device, extra=STATE_MODULES)
-        with sim._lock, wp.ScopedStream(sim.shards.torch_stream()):
+        load_state_kernels(sim.device)
+        with sim.lock, wp.ScopedStream(sim.shards.torch_stream()):
             shape = (sim.num_worlds, sim.num_vehicles)
             wp.launch(getattr(kernels_derived, name), dim=shape, inputs=inputs, device=sim.device)
 

@@ -248,4 +248,5 @@ def rows_of(array: wp.array, count: int) -> torch.Tensor:
     else:  # poses and velocities: [count * each] with a stride
         each, stride = array.shape[0] // count, array.strides[0]
         word, shape, strides = wp.int32, (count, each, item // 4), (each * stride, stride, 4)
-    return wp.to_torch(wp.array(ptr=array.ptr, dtype=word, shape=shape, strides=strides, device=array.device))
+    view: Any = wp.array(ptr=array.ptr, dtype=word, shape=shape, strides=strides, device=array.device)  # pyright: ignore
+    return wp.to_torch(view)

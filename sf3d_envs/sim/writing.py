@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import warp as wp
 
-from .._warp import STATE_MODULES, load_kernels
+from .._warp import load_state_kernels
 from ..launches import outside_captures
 from .selection import Choice, Refusals, Vehicles, Worlds, check_range, check_value, choose
 
@@ -32,7 +32,7 @@ def writes(method: Callable[Concatenate[Any, Params], Result]) -> Callable[Conca
         import torch
 
         sim: Simulator = self._sim
-        with sim._lock:
+        with sim.lock:
             sim._require_open(f"{method.__name__.lstrip('_')}()")
             with torch.no_grad():
                 result = outside_captures(method)(self, *args, **kwargs)
@@ -227,7 +227,7 @@ class Writing:
                 allowed = self._both(allowed, check_range(name, checked, refusals))
             choice.write(wanted[name], checked, None)
         marks = self._marks(choice, allowed)
-        pose = wp.empty(shape, dtype=wp.transform, device=sim.device)
+        pose = wp.empty(shape, dtype=wp.transform, device=sim.device)  # pyright: ignore[reportArgumentType]
         motion = wp.empty(shape, dtype=wp.spatial_vector, device=sim.device)  # pyright: ignore[reportArgumentType]
         error = wp.zeros(shape, dtype=wp.vec2, device=sim.device)
         arrays = [wp.from_torch(wanted[name], dtype=wp.vec4) for name in ("deflection", "rate")]
@@ -305,7 +305,7 @@ class Writing:
         from . import kernels_write
 
         sim = self._sim
-        load_kernels(sim.device, extra=STATE_MODULES)
+        load_state_kernels(sim.device)
         with wp.ScopedStream(sim.shards.torch_stream()):
             kernel = getattr(kernels_write, name)
             wp.launch(kernel, dim=(sim.num_worlds, sim.num_vehicles), inputs=inputs, device=sim.device)
