@@ -59,6 +59,12 @@ GROUPS: tuple[Group, ...] = (
         "agreement",
     ),
     Group(
+        "commands",
+        "Command modes and external wrench against float64",
+        "Pedals, wheel torques, steering by gains and a side wind in the simulator and in the float64 model, 10 s.",
+        "commands",
+    ),
+    Group(
         "timestep",
         "Time-step convergence",
         "The same manoeuvres at 120, 240, 480 and 960 Hz, compared with 3,840 Hz.",
