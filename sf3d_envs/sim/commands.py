@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from .selection import Choice, Vehicles, Worlds, check_value
+from .selection import Choice, Vehicles, Worlds, check_range, check_value
 from .writing import writes
 
 if TYPE_CHECKING:
@@ -131,10 +131,13 @@ class Commands:
                 raise TypeError(
                     f"{name} must be a tensor with a gain per vehicle, [..., {choice.columns}], got {given}"
                 )
-        checked = [
-            check_value(name, value, choice, (), state._refusals).expand(choice.rows, choice.columns)
-            for name, value in (("acceleration", acceleration), ("kp", kp), ("kd", kd))
-        ]
+        checked = []
+        for name, value in (("acceleration", acceleration), ("kp", kp), ("kd", kd)):
+            whole = check_value(name, value, choice, (), state._refusals).expand(choice.rows, choice.columns)
+            least, said = (None, "finite") if name == "acceleration" else (0.0, "finite and >= 0")
+            if not state._refusals.deferred:  # a GPU checks what these are put together to
+                check_range(name, whole, state._refusals, least, None, said)
+            checked.append(whole)
         values = {
             "command": torch.stack([checked[0], torch.zeros_like(checked[0])], dim=-1),
             "steer_target": steer_angle,
@@ -172,7 +175,11 @@ class Commands:
         state = self._sim.state
         tails = {"command": (2,), "pedals": (3,), "drive_torque": (4,), "brake_torque": (4,), "steer_gains": (2,)}
         ranges = {name: _constant(limit) for name, limit in limits.items()}
-        choice, allowed = state._set(values, tails, worlds, vehicles, limits=ranges)
+        called = {"drive_torque": "torque", "steer_target": "steer_angle"}
+        for name, value in values.items():
+            if value is None:
+                raise TypeError(f"{called.get(name, name)} must be a float32 tensor, got None")
+        choice, allowed = state._set(values, tails, worlds, vehicles, limits=ranges, called=called)
         target = state._tensors["command_mode"]
         choice.write(target, target.new_full((), int(mode)), allowed)
 

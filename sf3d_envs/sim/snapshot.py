@@ -37,6 +37,16 @@ class Snapshot:
         self.strict, self.generation = strict, -1
         self.refresh()
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set :attr:`strict`; the copies cannot be replaced.
+
+        Raises:
+            AttributeError: For any other name.
+        """
+        if not name.startswith("_") and name not in ("strict", "generation"):
+            raise AttributeError(f"snapshot.{name} can't be replaced: a snapshot is for reading")
+        super().__setattr__(name, value)
+
     @property
     def is_stale(self) -> bool:
         """Whether the simulator has moved on, or is closed."""

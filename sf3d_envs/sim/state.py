@@ -174,6 +174,16 @@ class SimState(Writing, Derived, Contacts):
         self._tensors = _tensors(sim)
         self._refusals = Refusals(self._tensors["root_state"].device)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse names that are none: a slip in a name would otherwise be silent.
+
+        Raises:
+            AttributeError: If there is no view of that name; a view itself cannot be replaced either.
+        """
+        if not name.startswith("_") and name not in views():
+            raise AttributeError(f"the state has no {name!r}; known: {', '.join(views())}")
+        super().__setattr__(name, value)
+
     @property
     def closed(self) -> bool:
         """Whether the simulator is closed: every read raises."""

@@ -178,7 +178,8 @@ class Writing:
             TypeError, ValueError: As :meth:`set_root_state`.
         """
         values = {"wrench_force": force, "wrench_torque": torque}
-        self._set(values, {"wrench_force": (3,), "wrench_torque": (3,)}, worlds, vehicles)
+        called = {"wrench_force": "force", "wrench_torque": "torque"}
+        self._set(values, dict.fromkeys(values, (3,)), worlds, vehicles, called=called)
 
     @writes
     def set_suspension(
@@ -257,21 +258,27 @@ class Writing:
         vehicles: Vehicles,
         *,
         limits: Mapping[str, Any] | None = None,
+        called: Mapping[str, str] | None = None,
     ) -> tuple[Choice, torch.Tensor | None]:
-        """Check all given values, then write them into the views of their names."""
+        """Check all given values, then write them into the views of their names.
+
+        ``called`` gives the argument's name where it is not the view's.
+        """
+        called = called or {}
         if all(value is None for value in values.values()):
-            raise ValueError(f"give {' or '.join(values)}")
+            raise ValueError(f"give {' or '.join(called.get(name, name) for name in values)}")
         choice = self._choose(worlds, vehicles)
         allowed, checked = choice.allowed, {}
         for name, value in values.items():
             if value is None:
                 continue
-            checked[name] = check_value(name, value, choice, tails.get(name, ()), self._refusals)
+            label = called.get(name, name)
+            checked[name] = check_value(label, value, choice, tails.get(name, ()), self._refusals)
             low = high = None
             said = "finite"
             if limits and name in limits:
                 low, high, said = limits[name](choice)
-            allowed = self._both(allowed, check_range(name, checked[name], self._refusals, low, high, said))
+            allowed = self._both(allowed, check_range(label, checked[name], self._refusals, low, high, said))
         for name, value in checked.items():
             choice.write(self._tensors[name], value, self._guard(allowed))
         return choice, self._guard(allowed)

@@ -127,6 +127,10 @@ def test_names_cannot_be_rebound(sim: Simulator) -> None:
         sim.state.wheel_load = torch.zeros(1)
     with pytest.raises(AttributeError):
         sim.state.wheelspin  # noqa: B018
+    with pytest.raises(AttributeError, match="no 'wheelspin'"):
+        sim.state.wheelspin = torch.zeros(1)
+    with pytest.raises(AttributeError, match="for reading"):
+        sim.snapshot().position = torch.zeros(1)
 
 
 def test_unknown_views_are_listed(sim: Simulator) -> None:
