@@ -6,6 +6,7 @@ N independent vehicles advance together (there is no contact between bodies); ev
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -130,7 +131,7 @@ class Vehicle64:
         count: int | None = None,
         car: Car64 | None = None,
         rate: float = 240.0,
-    ) -> Vehicle64:
+    ) -> Self:
         """Vehicles at the settled height over the plane under them, rolling freely along `yaw` at `speed`."""
         car = car or Car64()
         n = count or max(np.size(x), np.size(y), np.size(speed))
