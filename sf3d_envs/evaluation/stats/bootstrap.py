@@ -124,3 +124,40 @@ def paired_difference(
             f"counts hold {values.shape[-1]} worlds and reference has shape {base.shape}; pairs need the same worlds"
         )
     return rate_interval(values - base, trials, config)
+
+
+def ratio_interval(numerator: np.ndarray, denominator: np.ndarray, config: BootstrapConfig | None = None) -> Interval:
+    """Ratio of two sums over worlds, both recomputed in every replicate: an exposure-normalized rate.
+
+    For example seconds with a time to collision below 1.5 s over seconds of valid driving. Replicates without exposure
+    are left out of the limits.
+
+    Args:
+        numerator: Sums per world, shape [..., S].
+        denominator: Exposure per world, >= 0, same shape.
+        config: Replicates, level and seed.
+
+    Returns:
+        The ratio of the sums and its limits, shape [...]; NaN where there is no exposure.
+
+    Raises:
+        ValueError: If the shapes differ, a number is not finite, an exposure is negative or there is no world.
+    """
+    config = config or BootstrapConfig()
+    top, bottom = np.asarray(numerator, dtype=np.float64), np.asarray(denominator, dtype=np.float64)
+    if top.shape != bottom.shape:
+        raise ValueError(f"numerator has shape {top.shape} and denominator {bottom.shape}; they must agree")
+    if not (np.isfinite(top).all() and np.isfinite(bottom).all()):
+        raise ValueError("numerator and denominator must be finite")
+    if (bottom < 0.0).any():
+        raise ValueError(f"denominator is {bottom.min():g} in a world; an exposure must be >= 0")
+    weights = world_weights(top.shape[-1], config).T
+    tail = 50.0 * (1.0 - config.level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        resampled = (top @ weights) / (bottom @ weights)
+        estimate = top.sum(axis=-1) / bottom.sum(axis=-1)
+    resampled[~np.isfinite(resampled)] = np.nan
+    seen = np.isfinite(resampled).any(axis=-1, keepdims=True)
+    limits = np.nanpercentile(np.where(seen, resampled, 0.0), [tail, 100.0 - tail], axis=-1)
+    low, high = (np.where(seen[..., 0], limit, np.nan) for limit in limits)
+    return Interval(estimate, low, high)
