@@ -157,7 +157,7 @@ def ratio_interval(numerator: np.ndarray, denominator: np.ndarray, config: Boots
         resampled = (top @ weights) / (bottom @ weights)
         estimate = top.sum(axis=-1) / bottom.sum(axis=-1)
     resampled[~np.isfinite(resampled)] = np.nan
-    seen = np.isfinite(resampled).any(axis=-1, keepdims=True)
+    seen = np.asarray(np.isfinite(resampled).any(axis=-1, keepdims=True))
     limits = np.nanpercentile(np.where(seen, resampled, 0.0), [tail, 100.0 - tail], axis=-1)
     low, high = (np.where(seen[..., 0], limit, np.nan) for limit in limits)
     return Interval(estimate, low, high)
