@@ -207,6 +207,11 @@ def _check_fit(sim: Simulator, saved: SavedState, carried: Mapping[str, wp.array
             f"saved has {has['params' in saved.arrays]}, the simulator {has['params' in carried]}; params_per_world "
             f"must agree"
         )
+    variant = saved.arrays["world_variant"].numpy()
+    if variant.min() < 0 or variant.max() >= len(saved.roads):
+        raise ValueError(
+            f"saved has world_variant {variant.min()} to {variant.max()}; it must lie in [0, {len(saved.roads) - 1}]"
+        )
     roads = _roads(sim)
     if len(saved.roads) != len(roads):
         raise ValueError(f"saved is of a bank of {len(saved.roads)} terrain variants, the simulator has {len(roads)}")

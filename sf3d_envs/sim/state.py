@@ -166,7 +166,13 @@ class SimState(Writing, Derived, Contacts):
 
     stepping = View("stepping", "E", "-", "1 steps, 0 freezes a world", dtype="int8", writable=True)
     nonfinite = View("nonfinite", "E, V", "-", "1 after a state turned non-finite, until reset", dtype="int8")
-    world_variant = View("world_variant", "E", "-", "terrain variant of a world", dtype="int32")
+    world_variant = View(
+        "world_variant",
+        "E",
+        "-",
+        "terrain variant of a world; an index that does not exist ends the process",
+        dtype="int32",
+    )
     gravity = View("gravity", "E, 3", "m/s²", "gravity", frame="world", writable=True)
 
     def __init__(self, sim: Simulator):

@@ -135,3 +135,14 @@ def test_a_state_of_another_road_is_still_refused() -> None:
     other = Simulator(1, [plane(0.9)], num_vehicles=1)
     with pytest.raises(ValueError, match="road"):
         other.restore(SavedState.from_state_dict(state))
+
+
+@pytest.mark.parametrize("variant", [-1, 1, 1_000_000])
+def test_a_road_that_is_not_there_is_refused(variant: int) -> None:
+    sim = make(2, 1)
+    state = sim.save().state_dict()
+    state["world_variant"][1] = variant
+    before = rows(sim)
+    with pytest.raises(ValueError, match=f"world_variant.*{variant}|world_variant {variant}"):
+        sim.restore(SavedState.from_state_dict(state))
+    assert not changed(before, rows(sim)).any()
