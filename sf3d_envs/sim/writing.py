@@ -58,6 +58,8 @@ class Writing:
     def check(self) -> None:
         """Wait for the device and raise what it refused; on a CPU everything is checked at once.
 
+        Saving, restoring and taking a snapshot look too.
+
         Raises:
             RuntimeError: After the simulator was closed.
             ValueError: If an earlier call was refused.
@@ -231,7 +233,8 @@ class Writing:
         # Torch's allocator frees in the order of the stream that the launches run on.
         pose, motion = (torch.empty(*shape, n, dtype=torch.float32, device=refusals.device) for n in (7, 6))
         missing = torch.zeros(2, *shape, 4, dtype=torch.float32, device=refusals.device)
-        taken = [wp.from_torch(pose, dtype=wp.transform), wp.from_torch(motion, dtype=wp.spatial_vector)]
+        kinds: tuple[Any, Any] = (wp.transform, wp.spatial_vector)
+        taken = [wp.from_torch(numbers, dtype=kind) for numbers, kind in zip((pose, motion), kinds, strict=True)]
         legs = [wp.from_torch(numbers, dtype=wp.vec4) for numbers in (wanted, missing)]
         flags = [int(deflection is not None), int(rate is not None)]
         self._launch("solve_suspension", [marks, sim.arrays, sim.terrain, *flags, *legs, *taken])
