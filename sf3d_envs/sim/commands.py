@@ -152,22 +152,12 @@ class Commands:
         state = self._sim.state
         choice = state._choose(worlds, vehicles)
         allowed = state._guard(choice.allowed)
-        for name in (
-            "command_mode",
-            "command",
-            "pedals",
-            "drive_torque",
-            "brake_torque",
-            "steer_target",
-            "steer_gains",
-        ):
+        for name in CLEARED:
             target = state._tensors[name]
             choice.write(target, target.new_zeros(()), allowed)
 
     def _pair(self, *numbers: float) -> torch.Tensor:
-        import torch
-
-        return torch.tensor(numbers, dtype=torch.float32, device=self._sim.state._refusals.device)
+        return self._sim.state._refusals.constant(*numbers)
 
     def _command(
         self, mode: CommandMode, values: dict[str, Any], worlds: Worlds, vehicles: Vehicles, limits: dict[str, Any]

@@ -79,16 +79,20 @@ def legs_of(
     for k in range(4):
         arm = wp.vec3(x[k], y[k], z[k]) - hits.distance[k] * up
         normal = facet_normal(wp.vec4(0.0, hits.slope_x[k], hits.slope_y[k], 0.0))
-        legs.rate[k] = -wp.dot(normal, wp.spatial_top(qd) + wp.cross(wp.spatial_bottom(qd), arm))
+        speed = wp.dot(normal, wp.spatial_top(qd) + wp.cross(wp.spatial_bottom(qd), arm))
+        legs.rate[k] = wp.where(legs.deflection[k] > 0.0, -speed, 0.0)
     return legs
 
 
 @wp.func
 def axes_of(heading: wp.vec3, lean: wp.vec2) -> wp.mat33:
-    """Columns forward, left, up of a chassis whose up axis leans ``lean`` forward and left of the vertical."""
+    """Columns forward, left, up of a chassis whose up axis leans ``lean`` forward and left of the vertical.
+
+    Forward stays above the heading, so that solving twice turns nothing.
+    """
     side = wp.vec3(-heading[1], heading[0], 0.0)
     up = wp.normalize(lean[0] * heading + lean[1] * side + wp.vec3(0.0, 0.0, 1.0))
-    forward = wp.normalize(heading - wp.dot(heading, up) * up)
+    forward = wp.normalize(heading - lean[0] * wp.vec3(0.0, 0.0, 1.0))
     left = wp.cross(up, forward)
     return wp.matrix_from_cols(forward, left, up)
 
@@ -98,21 +102,20 @@ def solve_suspension(
     marks: wp.array2d(dtype=wp.bool),
     s: VehicleArrays,
     terrain: Terrain,
-    deflection: wp.array2d(dtype=wp.vec4),
-    rate: wp.array2d(dtype=wp.vec4),
     wants_deflection: int,
     wants_rate: int,
+    wanted: wp.array3d(dtype=wp.vec4),
+    missing: wp.array3d(dtype=wp.vec4),
     pose: wp.array2d(dtype=wp.transform),
     motion: wp.array2d(dtype=wp.spatial_vector),
-    error: wp.array2d(dtype=wp.vec2),
 ):
-    """Thread per vehicle: the pose and motion whose legs are as wanted, and the largest errors left [m, m/s].
+    """Thread per vehicle: the pose and motion whose legs are as wanted, and what is missing; deflections, then rates.
 
     Height and lean follow from the deflections, vertical speed, roll rate and pitch rate from their rates. For legs at
-    (±L/2, ±t/2) the columns of the Jacobian are orthogonal, so each iteration is three sums.
+    (±L/2, ±t/2) the columns of the Jacobian are orthogonal, so each iteration is three sums. A leg off the road has
+    rate 0; with such legs the iteration is slower.
     """
     w, v = wp.tid()
-    error[w, v] = wp.vec2()
     if not marks[w, v]:
         return
     body = w * s.params_index.shape[1] + v
@@ -127,7 +130,6 @@ def solve_suspension(
     y = car.half_track * wp.vec4(1.0, -1.0, 1.0, -1.0)
     inv_x = 0.25 / (car.half_wheelbase * car.half_wheelbase)
     inv_y = 0.25 / (car.half_track * car.half_track)
-    left_over = wp.vec2()
 
     if wants_deflection == 1:
         heading = wp.normalize(wp.vec3(axes[0, 0], axes[1, 0], 0.0))
@@ -140,27 +142,24 @@ def solve_suspension(
         for _i in range(int(20)):
             axes = axes_of(heading, lean)
             legs = legs_of(terrain, w, car, position, axes, s.body_qd[body])
-            missing = deflection[w, v] - legs.deflection
-            left_over[0] = wp.max(wp.max(wp.abs(missing)), 0.0)
-            position[2] = position[2] - 0.25 * lane_sum(missing)
-            lean = lean + wp.vec2(wp.dot(missing, x) * inv_x, wp.dot(missing, y) * inv_y)
+            lack = wanted[0, w, v] - legs.deflection
+            position[2] = position[2] - 0.25 * lane_sum(lack)
+            lean = lean + wp.vec2(wp.dot(lack, x) * inv_x, wp.dot(lack, y) * inv_y)
         rotation = wp.normalize(wp.quat_from_matrix(axes))
         axes = wp.quat_to_matrix(rotation)
         legs = legs_of(terrain, w, car, position, axes, s.body_qd[body])
-        missing = deflection[w, v] - legs.deflection
-        left_over[0] = wp.max(wp.abs(missing))
+        missing[0, w, v] = wanted[0, w, v] - legs.deflection
     if wants_rate == 1:
-        for _i in range(int(20)):
+        for _i in range(int(60)):
             legs = legs_of(terrain, w, car, position, axes, wp.spatial_vector(velocity, omega))
-            missing = rate[w, v] - legs.rate
-            left_over[1] = wp.max(wp.abs(missing))
+            lack = wanted[1, w, v] - legs.rate
+            missing[1, w, v] = lack
             forward = wp.vec3(axes[0, 0], axes[1, 0], axes[2, 0])
             left = wp.vec3(axes[0, 1], axes[1, 1], axes[2, 1])
-            velocity[2] = velocity[2] - 0.25 * lane_sum(missing)
-            omega = omega - (wp.dot(missing, y) * inv_y) * forward + (wp.dot(missing, x) * inv_x) * left
+            velocity[2] = velocity[2] - 0.25 * lane_sum(lack)
+            omega = omega - (wp.dot(lack, y) * inv_y) * forward + (wp.dot(lack, x) * inv_x) * left
     pose[w, v] = wp.transform(position, rotation)
     motion[w, v] = wp.spatial_vector(velocity, omega)
-    error[w, v] = left_over
 
 
 @wp.kernel
@@ -185,4 +184,4 @@ def take_suspension(
     legs = legs_of(terrain, w, car, wp.transform_get_translation(pose[w, v]), axes, motion[w, v])
     s.wheel_compression[w, v] = wp.max(legs.deflection, wp.vec4())
     for k in range(4):
-        s.compression_rate[w, v, k] = wp.where(legs.deflection[k] > 0.0, legs.rate[k], 0.0)
+        s.compression_rate[w, v, k] = legs.rate[k]

@@ -107,6 +107,7 @@ class SavedState:
 
 def save_worlds(sim: Simulator, worlds: Worlds) -> SavedState:
     """Copies of chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.save`."""
+    _raise_pending(sim)
     index = host_choice("worlds", worlds, sim.num_worlds, sim.device, once=True)
     if index.size == 0:
         raise ValueError("worlds is empty; save at least one world, or None for all")
@@ -123,6 +124,7 @@ def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Wo
     """Overwrite chosen worlds of an open simulator; see :meth:`~sf3d_envs.sim.simulator.Simulator.restore`."""
     if not isinstance(saved, SavedState):
         raise TypeError(f"saved must be a SavedState, as save() returns it, got {type(saved).__name__}")
+    _raise_pending(sim)
     carried = _carried(sim)
     _check_fit(sim, saved, carried)
     target = host_choice("worlds", worlds, sim.num_worlds, sim.device, once=True)
@@ -137,6 +139,12 @@ def restore_worlds(sim: Simulator, saved: SavedState, worlds: Worlds, source: Wo
     if target.size:
         _copy(sim, saved.arrays, origin, saved.num_worlds, carried, target, sim.num_worlds)
         _clear_optional(sim, target)
+
+
+def _raise_pending(sim: Simulator) -> None:
+    """Raise what the device refused before: a call that waits for it says so."""
+    if sim._state is not None:
+        sim._state.check()
 
 
 def _clear_optional(sim: Simulator, worlds: np.ndarray) -> None:

@@ -51,6 +51,8 @@ def host_indices(name: str, value: Worlds, count: int, *, once: bool = False) ->
         return np.empty(0, dtype=np.int32)
     if index.ndim > 1 or not np.issubdtype(index.dtype, np.integer):
         raise wrong
+    if isinstance(value, (list, tuple)) and any(isinstance(item, (bool, np.bool_)) for item in value):
+        raise wrong  # NumPy reads True among ints as 1
     index = np.atleast_1d(index)
     bad = index[(index < 0) | (index >= count)]
     if bad.size:
@@ -69,10 +71,42 @@ def host_choice(name: str, value: Worlds, count: int, device: Any, *, once: bool
         ValueError: As :func:`host_indices`, or if a tensor is on another device.
     """
     if hasattr(value, "detach"):  # a tensor; physics alone does without torch
-        if str(value.device) != str(device):
-            raise ValueError(f"{name} is on {value.device}, the simulator on {device}; nothing is moved silently")
-        value = value.detach().cpu().numpy()
+        check_index_tensor(name, value, count, device)
+        value = value.cpu().numpy()
     return host_indices(name, value, count, once=once)
+
+
+def check_index_tensor(name: str, value: torch.Tensor, count: int, device: Any) -> None:
+    """Refuse a tensor that cannot be a choice, by what the host knows of it.
+
+    Raises:
+        TypeError: If it is neither a dense index tensor nor a mask.
+        ValueError: If it is on another device, or a mask of another length.
+    """
+    import torch
+
+    if str(value.device) != str(device):
+        raise ValueError(f"{name} is on {value.device}, the simulator on {device}; nothing is moved silently")
+    wanted = f"{name} must be a dense int32 or int64 index tensor [n] or a bool mask [{count}]"
+    if value.layout != torch.strided:
+        raise TypeError(f"{wanted}, got layout {value.layout}")
+    is_mask = value.dtype == torch.bool
+    if not (is_mask or value.dtype in (torch.int32, torch.int64)) or value.dim() > 1 or (is_mask and value.dim() == 0):
+        raise TypeError(f"{wanted}, got {value.dtype} of shape {tuple(value.shape)}")
+    if is_mask and value.shape != (count,):
+        raise ValueError(f"{name} as a mask must be bool of shape ({count},), got shape {tuple(value.shape)}")
+
+
+def to_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """A host array on a device; pinned on the way, since a copy of pageable memory waits for the device."""
+    import torch
+
+    tensor = torch.from_numpy(array)
+    return tensor if device.type == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+
+RECORDED = 12
+"""Numbers that a refusal may name."""
 
 
 class Refusals:
@@ -89,15 +123,22 @@ class Refusals:
         self.deferred = device.type != "cpu" if deferred is None else deferred
         self.device = device
         self._texts: list[str] = []
-        self._record = torch.zeros(2, dtype=torch.float64, device=device)
+        self._record = torch.zeros(1 + RECORDED, dtype=torch.float64, device=device)
+        self._constants: dict[tuple[float, ...], torch.Tensor] = {}
+
+    def constant(self, *numbers: float) -> torch.Tensor:
+        """Float32 numbers on the device, copied there once."""
+        if numbers not in self._constants:
+            self._constants[numbers] = to_device(np.array(numbers, dtype=np.float32), self.device)
+        return self._constants[numbers]
 
     def note(self, bad: torch.Tensor, value: torch.Tensor, text: str) -> torch.Tensor:
         """Raise or record a refusal.
 
         Args:
             bad: Whether something is wrong, bool, no dimensions.
-            value: The offending number, no dimensions.
-            text: The error, with ``{}`` for the number.
+            value: The offending number or numbers, at most 12.
+            text: The error, with a ``{}`` for each number.
 
         Returns:
             Whether all is well, bool, no dimensions.
@@ -107,14 +148,15 @@ class Refusals:
         """
         if not self.deferred:
             if bool(bad):
-                raise ValueError(text.format(_number(float(value))))
+                raise ValueError(text.format(*map(_number, value.reshape(-1).tolist())))
             return ~bad
         import torch
 
         if text not in self._texts:
             self._texts.append(text)
-        code = self._texts.index(text) + 1
-        now = torch.stack([torch.full_like(value, code, dtype=torch.float64), value.double()])
+        now = torch.zeros_like(self._record)
+        now[:1].fill_(self._texts.index(text) + 1)
+        now[1 : 1 + value.numel()] = value.reshape(-1)
         self._record.copy_(torch.where(bad & (self._record[0] == 0), now, self._record))
         return ~bad
 
@@ -126,10 +168,11 @@ class Refusals:
         """
         if not self.deferred:
             return
-        code, value = self._record.tolist()
+        code, *numbers = self._record.tolist()
         if code:
             self._record.zero_()
-            raise ValueError(self._texts[int(code) - 1].format(_number(value)) + " (an earlier call; it wrote nothing)")
+            text = self._texts[int(code) - 1].format(*map(_number, numbers))
+            raise ValueError(f"{text} (an earlier call; it wrote nothing)")
 
 
 def _number(value: float) -> str:
@@ -206,50 +249,51 @@ def choose(worlds: Worlds, vehicles: Vehicles, shape: tuple[int, int], refusals:
     import torch
 
     device = refusals.device
-    columns = None if vehicles is None else host_indices("vehicles", vehicles, shape[1], once=True)
-    if columns is not None and isinstance(vehicles, torch.Tensor):
-        raise TypeError("vehicles must be None, an int or ints, got a tensor")
-    chosen = None if columns is None else torch.from_numpy(columns.astype(np.int64)).to(device)
+    columns = None
+    if vehicles is not None:
+        if isinstance(vehicles, torch.Tensor) or np.asarray(vehicles).dtype == bool:
+            raise TypeError(f"vehicles must be None, an int or ints, got {vehicles!r}")
+        columns = host_indices("vehicles", vehicles, shape[1], once=True)
+    chosen = None if columns is None else to_device(columns.astype(np.int64), device)
     width = shape[1] if columns is None else len(columns)
     if worlds is None:
         return Choice(shape[0], None, None, chosen, width, None)
     if isinstance(worlds, torch.Tensor):
-        if worlds.device != device:
-            raise ValueError(f"worlds is on {worlds.device}, the simulator on {device}; nothing is moved silently")
-        if worlds.layout != torch.strided:
-            raise TypeError(f"worlds must be a dense tensor, got layout {worlds.layout}")
-        if refusals.deferred and worlds.dim() == 1:
-            return _choose_on_device(worlds, shape, chosen, width, refusals)
-        worlds = worlds.detach().cpu().numpy()
+        check_index_tensor("worlds", worlds, shape[0], device)
+        if refusals.deferred:
+            return _choose_on_device(worlds, shape[0], chosen, width, refusals)
+        worlds = worlds.cpu().numpy()
     mask = np.asarray(worlds) if not isinstance(worlds, (int, range)) else None
     if mask is not None and mask.dtype == bool and mask.ndim == 1:
         host_indices("worlds", mask, shape[0])
-        return Choice(shape[0], None, torch.from_numpy(mask.copy()).to(device), chosen, width, None)
+        return Choice(shape[0], None, to_device(mask.copy(), device), chosen, width, None)
     index = host_indices("worlds", worlds, shape[0], once=True)
-    return Choice(len(index), torch.from_numpy(index.astype(np.int64)).to(device), None, chosen, width, None)
+    return Choice(len(index), to_device(index.astype(np.int64), device), None, chosen, width, None)
 
 
 def _choose_on_device(
-    worlds: torch.Tensor, shape: tuple[int, int], vehicles: torch.Tensor | None, width: int, refusals: Refusals
+    worlds: torch.Tensor, count: int, vehicles: torch.Tensor | None, width: int, refusals: Refusals
 ) -> Choice:
     """A tensor's choice, its contents checked by the device."""
     import torch
 
-    count = shape[0]
     if worlds.dtype == torch.bool:
-        if worlds.shape != (count,):
-            raise ValueError(f"worlds as a mask must be bool of shape ({count},), got shape {tuple(worlds.shape)}")
         return Choice(count, None, worlds, vehicles, width, None)
-    if worlds.dtype not in (torch.int64, torch.int32):
-        raise TypeError(f"worlds must be an int32 or int64 index tensor or a bool mask, got {worlds.dtype}")
-    index = worlds.long()
+    index = worlds.long().reshape(-1)
+    if len(index) == 0:
+        return Choice(0, index, None, vehicles, width, None)
     outside = (index < 0) | (index >= count)
-    first = torch.where(outside, index, 0).sum() if len(index) == 0 else index[outside.int().argmax()]
-    inside = refusals.note(outside.any(), first, f"worlds must lie in [0, {count - 1}], got {{}}")
+    text = f"worlds must lie in [0, {count - 1}], got {{}}"
+    inside = refusals.note(outside.any(), first_of(index, outside), text)
     safe = index.clamp(0, count - 1)
     times = torch.zeros(count, dtype=torch.int64, device=index.device).index_add_(0, safe, torch.ones_like(safe))
     once = refusals.note((times > 1).any() & inside, times.argmax(), "worlds must name each once, got {} several times")
     return Choice(len(index), safe, None, vehicles, width, inside & once)
+
+
+def first_of(value: torch.Tensor, marks: torch.Tensor) -> torch.Tensor:
+    """The first marked number. Indexing by a tensor without dimensions would wait for the device; ``take`` does not."""
+    return value.reshape(-1).take(marks.reshape(-1).int().argmax())
 
 
 def check_value(name: str, value: Any, choice: Choice, tail: tuple[int, ...], refusals: Refusals) -> torch.Tensor:
@@ -300,5 +344,5 @@ def check_range(
         wrong = wrong | (value > high)
     if value.numel() == 0:
         return torch.ones((), dtype=torch.bool, device=value.device)
-    flat = value.broadcast_to(wrong.shape).reshape(-1)
-    return refusals.note(wrong.any(), flat[wrong.reshape(-1).int().argmax()], f"{name} must be {said}, got {{}}")
+    first = first_of(value.broadcast_to(wrong.shape), wrong)
+    return refusals.note(wrong.any(), first, f"{name} must be {said}, got {{}}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import warp as wp
@@ -58,6 +58,8 @@ class Writing:
     def check(self) -> None:
         """Wait for the device and raise what it refused; on a CPU everything is checked at once.
 
+        Saving, restoring and taking a snapshot look too.
+
         Raises:
             RuntimeError: After the simulator was closed.
             ValueError: If an earlier call was refused.
@@ -109,10 +111,10 @@ class Writing:
         choice = self._choose(worlds, vehicles)
         widths = {"position": 3, "rotation": 4, "linear_velocity": 3, "angular_velocity": 3}
         if root_state is not None:
-            whole = check_value("root_state", root_state, choice, (13,), self._refusals)
+            whole = self._value("root_state", root_state, choice, (13,))
             values = dict(zip(widths, whole.split(list(widths.values()), dim=-1), strict=True))
         else:
-            values = {n: check_value(n, v, choice, (widths[n],), self._refusals) for n, v in given.items()}
+            values = {n: self._value(n, v, choice, (widths[n],)) for n, v in given.items()}
         allowed = choice.allowed
         for name, value in values.items():
             allowed = self._both(allowed, check_range(name, value, self._refusals))
@@ -205,6 +207,7 @@ class Writing:
         Raises:
             RuntimeError: After the simulator was closed.
             TypeError, ValueError: As :meth:`set_root_state`; or if no pose or motion has these within 1 mm or 1 mm/s.
+                A leg off the road has rate 0 and no other.
         """
         import torch
 
@@ -214,34 +217,39 @@ class Writing:
         choice = self._choose(worlds, vehicles)
         allowed = choice.allowed
         shape = (sim.num_worlds, sim.num_vehicles)
-        wanted = {}
-        for name, value in (("deflection", deflection), ("rate", rate)):
-            wanted[name] = torch.zeros(*shape, 4, dtype=torch.float32, device=refusals.device)
+        wanted = torch.zeros(2, *shape, 4, dtype=torch.float32, device=refusals.device)
+        for k, (name, value) in enumerate((("deflection", deflection), ("rate", rate))):
             if value is None:
                 continue
-            checked = check_value(name, value, choice, (4,), refusals)
+            checked = self._value(name, value, choice, (4,))
+            low = high = None
+            said = "finite"
             if name == "deflection":
-                most = min(car.suspension_rest_length for car in sim.vehicles)
-                said = f"in (0, {most:g}] m"
-                allowed = self._both(allowed, check_range(name, checked, refusals, 1e-6, most, said))
-            else:
-                allowed = self._both(allowed, check_range(name, checked, refusals))
-            choice.write(wanted[name], checked, None)
+                most, lengths = self._of_vehicles("suspension_rest_length", choice)
+                low, high, said = 1e-6, most[:, None], f"above 0 and at most the vehicle's rest length ({lengths} m)"
+            allowed = self._both(allowed, check_range(name, checked, refusals, low, high, said))
+            choice.write(wanted[k], checked, None)
         marks = self._marks(choice, allowed)
-        pose = wp.empty(shape, dtype=wp.transform, device=sim.device)  # pyright: ignore[reportArgumentType]
-        motion = wp.empty(shape, dtype=wp.spatial_vector, device=sim.device)  # pyright: ignore[reportArgumentType]
-        error = wp.zeros(shape, dtype=wp.vec2, device=sim.device)
-        arrays = [wp.from_torch(wanted[name], dtype=wp.vec4) for name in ("deflection", "rate")]
+        # Torch's allocator frees in the order of the stream that the launches run on.
+        pose, motion = (torch.empty(*shape, n, dtype=torch.float32, device=refusals.device) for n in (7, 6))
+        missing = torch.zeros(2, *shape, 4, dtype=torch.float32, device=refusals.device)
+        kinds: tuple[Any, Any] = (wp.transform, wp.spatial_vector)
+        taken = [wp.from_torch(numbers, dtype=kind) for numbers, kind in zip((pose, motion), kinds, strict=True)]
+        legs = [wp.from_torch(numbers, dtype=wp.vec4) for numbers in (wanted, missing)]
         flags = [int(deflection is not None), int(rate is not None)]
-        self._launch("solve_suspension", [marks, sim.arrays, sim.terrain, *arrays, *flags, pose, motion, error])
-        misfit = wp.to_torch(error).reshape(-1, 2)
-        for k, (name, unit) in enumerate((("deflection", "m"), ("rate", "m/s"))):
-            what = ("pose", "motion")[k]
-            text = f"no {what} has this {name}: the nearest is off by {{}} {unit}, {MAX_MISFIT:g} allowed"
-            off = misfit[:, k].max()
-            allowed = self._both(allowed, refusals.note(~(off <= MAX_MISFIT), off, text))
+        self._launch("solve_suspension", [marks, sim.arrays, sim.terrain, *flags, *legs, *taken])
+        for k, (name, unit, what) in enumerate((("deflection", "m", "pose"), ("rate", "m/s", "motion"))):
+            misfit = missing[k].abs().amax(dim=-1).reshape(-1)
+            at = misfit.argmax().reshape(1)
+            want, lack = (numbers[k].reshape(-1, 4).index_select(0, at)[0] for numbers in (wanted, missing))
+            numbers = torch.cat([at % shape[1], at // shape[1], want, want - lack, misfit.amax().reshape(1)])
+            text = (
+                f"vehicle {{}} of world {{}} has no {what} with {name} [{{}}, {{}}, {{}}, {{}}] {unit}: the nearest is "
+                f"[{{}}, {{}}, {{}}, {{}}] {unit}, off by {{}}, {MAX_MISFIT:g} allowed"
+            )
+            allowed = self._both(allowed, refusals.note(~(misfit.amax() <= MAX_MISFIT), numbers, text))
         go = torch.ones(1, dtype=torch.bool, device=refusals.device) if allowed is None else allowed.reshape(1)
-        inputs = [marks, wp.from_torch(go.contiguous(), dtype=wp.bool), sim.terrain, pose, motion, sim.arrays]
+        inputs = [marks, wp.from_torch(go.contiguous(), dtype=wp.bool), sim.terrain, *taken, sim.arrays]
         self._launch("take_suspension", inputs)
 
     @writes
@@ -273,7 +281,7 @@ class Writing:
             if value is None:
                 continue
             label = called.get(name, name)
-            checked[name] = check_value(label, value, choice, tails.get(name, ()), self._refusals)
+            checked[name] = self._value(label, value, choice, tails.get(name, ()))
             low = high = None
             said = "finite"
             if limits and name in limits:
@@ -285,12 +293,27 @@ class Writing:
 
     def _max_steer(self, choice: Choice) -> tuple[Any, Any, str]:
         """Limits of the steering angle of the chosen vehicles."""
-        import torch
+        most, angles = self._of_vehicles("max_steer", choice)
+        return -most, most, f"within the vehicle's ±max_steer ({angles} rad)"
 
-        most = torch.tensor([car.max_steer for car in self._sim.vehicles], device=self._refusals.device)
-        most = most if choice.vehicles is None else most[choice.vehicles]
-        angles = ", ".join(f"±{car.max_steer:g}" for car in dict.fromkeys(self._sim.vehicles))
-        return -most, most, f"within the vehicle's max_steer ({angles} rad)"
+    def _of_vehicles(self, field: str, choice: Choice) -> tuple[torch.Tensor, str]:
+        """A parameter of the chosen vehicles, [m], and its values as words."""
+        numbers = [getattr(car, field) for car in self._sim.vehicles]
+        found = self._refusals.constant(*numbers)
+        words = " or ".join(f"{number:g}" for number in dict.fromkeys(numbers))
+        return found if choice.vehicles is None else found.index_select(0, choice.vehicles), words
+
+    def _value(self, name: str, value: Any, choice: Choice, tail: tuple[int, ...]) -> torch.Tensor:
+        """A checked value; a copy of it if it lies in the state's own memory, which the write may change under it."""
+        checked = check_value(name, value, choice, tail, self._refusals)
+        begin = checked.data_ptr()
+        return checked.clone() if any(first <= begin < end for first, end in self._memory) else checked
+
+    @cached_property
+    def _memory(self) -> list[tuple[int, int]]:
+        """First address and end of the memory under the views."""
+        storages = [tensor.untyped_storage() for tensor in self._tensors.values()]
+        return sorted({(storage.data_ptr(), storage.data_ptr() + storage.nbytes()) for storage in storages})
 
     def _choose(self, worlds: Worlds, vehicles: Vehicles) -> Choice:
         return choose(worlds, vehicles, (self._sim.num_worlds, self._sim.num_vehicles), self._refusals)
