@@ -324,12 +324,9 @@ def integrate_vehicle(
 
     act = actuate(s, car, w, v, wp.length(velocity), dt)
     wheels = wheel_forces(terrain, grid, car, q, qd, s.wheel_spin[w, v], act.steer, act.drive, act.brake, dt)
-    force = wheels.force - car.drag * wp.length(velocity) * velocity
-    torque = wheels.torque
-    outside = external_wrench(s, w, v)
-    if wp.dot(outside, outside) != 0.0:
-        force = force + wp.spatial_top(outside)
-        torque = torque + wp.spatial_bottom(outside)
+    outside = external_wrench(s, w, v)  # adding zeros is cheaper than asking for them
+    force = wheels.force - car.drag * wp.length(velocity) * velocity + wp.spatial_top(outside)
+    torque = wheels.torque + wp.spatial_bottom(outside)
     qd = integrate_velocity(q, qd, car, force, torque, gravity[w], dt)
 
     # Compensated summation: the part of the displacement lost to rounding is carried to the next substep.
