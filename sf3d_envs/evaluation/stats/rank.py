@@ -1,54 +1,95 @@
-"""Rank correlation across checkpoints."""
+"""Spearman's rank correlation across checkpoints."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import stats
+import polars as pl
 
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's rank correlation.
+    """Spearman's ρ of n checkpoints.
+
+    No p-value: checkpoints share worlds and, within a family, parents, so they are not independent draws. State n.
 
     Attributes:
-        rho: The correlation, in [-1, 1].
-        p_value: Two-sided, exact by permutation up to eight checkpoints, else from the t-distribution.
-        count: Number of checkpoints.
+        rho: Rank correlation, ties by mean rank; NaN where `reason` says so.
+        n: Number of checkpoints.
+        reason: Why there is no value; empty otherwise.
     """
 
     rho: float
-    p_value: float
-    count: int
+    n: int
+    reason: str = ""
 
 
-def spearman(x: np.ndarray, y: np.ndarray) -> RankCorrelation:
-    """Spearman's rho of two quantities of the same checkpoints, for example reference speed and sensitivity.
+def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> RankCorrelation:
+    """Spearman's ρ between two numbers per checkpoint, for example reference passage and sensitivity.
+
+    ρ is Pearson's correlation of the ranks (paper, sec. 6: slower checkpoints lost less). To leave a seed out, leave it
+    out of both arguments, and say so.
 
     Args:
-        x: One number per checkpoint, [n], n >= 3.
-        y: Likewise.
+        x: One number per checkpoint, shape [n].
+        y: The other number, shape [n].
+
+    Returns:
+        ρ with n; NaN with a reason where one side is constant.
 
     Raises:
-        ValueError: If the lengths differ, there are fewer than three, one is not finite, or one quantity is constant.
+        ValueError: For different lengths, fewer than three checkpoints, or a value that is not finite.
     """
-    first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if first.ndim != 1 or first.shape != second.shape or len(first) < 3:
-        raise ValueError(f"x has shape {first.shape} and y {second.shape}; give equally many numbers, at least three")
-    for name, value in (("x", first), ("y", second)):
-        if not np.isfinite(value).all():
-            raise ValueError(f"{name} must be finite")
-        if (value == value[0]).all():
-            raise ValueError(f"{name} is {value[0]:g} for every checkpoint; there is no rank to correlate")
-    found: Any = stats.spearmanr(first, second)
-    rho, p_value = float(found.statistic), float(found.pvalue)
-    if len(first) <= 8:
-        ranks = stats.rankdata(second)
-        orders = np.array(list(itertools.permutations(stats.rankdata(first))))
-        centred, other = orders - orders[0].mean(), ranks - ranks.mean()
-        rhos = centred @ other / np.sqrt((centred[0] @ centred[0]) * (other @ other))
-        p_value = float(np.mean(np.abs(rhos) >= abs(rho) - 1e-12))
-    return RankCorrelation(rho, p_value, len(first))
+    one, two = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if one.ndim != 1 or one.shape != two.shape:
+        raise ValueError(f"x has shape {one.shape} and y {two.shape}; both must hold one number per checkpoint")
+    if len(one) < 3:
+        raise ValueError(f"x holds {len(one)} checkpoints; a rank correlation needs at least 3")
+    for name, values in (("x", one), ("y", two)):
+        if not np.isfinite(values).all():
+            at = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"{name}[{at}] is {values[at]}; the values must be finite")
+        if (values == values[0]).all():
+            return RankCorrelation(float("nan"), len(one), f"all {len(one)} values of {name} are equal")
+    from scipy import stats  # takes a second to import
+
+    ranks = np.stack([stats.rankdata(one), stats.rankdata(two)])
+    return RankCorrelation(float(np.corrcoef(ranks)[0, 1]), len(one))
+
+
+def rank_by_condition(
+    table: pl.DataFrame, x: str = "reference_rate", y: str = "change", lane: str = "all"
+) -> pl.DataFrame:
+    """Spearman's ρ across agents, condition by condition, from the rows of sensitivity tables.
+
+    Args:
+        table: `Sensitivity.frame()` of several agents, one below the other.
+        x: First column.
+        y: Second column.
+        lane: Group of vehicles.
+
+    Returns:
+        Columns condition, lane, x, y (names), rho, n, reason; conditions in order of appearance.
+
+    Raises:
+        ValueError: For a missing column, no rows of the lane, an agent twice in a condition, or as `spearman`.
+    """
+    if missing := [name for name in ("agent", "condition", "lane", x, y) if name not in table.columns]:
+        raise ValueError(f"table lacks the columns {missing}; it has {table.columns}")
+    part = table.filter(pl.col("lane") == lane)
+    if part.is_empty():
+        raise ValueError(f"lane is {lane!r}; table holds {table['lane'].unique().sort().to_list()}")
+    if (twice := part.select("agent", "condition").is_duplicated()).any():
+        row = part.filter(twice).row(0, named=True)
+        raise ValueError(f"table holds agent {row['agent']!r} twice in condition {row['condition']!r}")
+    rows = []
+    for (condition,), group in part.group_by("condition", maintain_order=True):
+        for name in (x, y):
+            if group[name].null_count():
+                raise ValueError(f"table[{name!r}] is null in condition {condition!r}; the values must be finite")
+        found = spearman(group[x].to_numpy(), group[y].to_numpy())
+        rows.append((condition, lane, x, y, found.rho, found.n, found.reason))
+    names = {"condition": pl.String, "lane": pl.String, "x": pl.String, "y": pl.String}
+    return pl.DataFrame(rows, schema={**names, "rho": pl.Float64, "n": pl.Int64, "reason": pl.String}, orient="row")

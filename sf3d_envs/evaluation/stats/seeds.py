@@ -1,23 +1,25 @@
-"""Summary over training seeds: mean, standard deviation and a t-interval."""
+"""Training variability: mean, standard deviation and t-interval over the estimates of the training seeds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Estimates over K training seeds; arrays have the shape of one seed's estimate.
+    """Summary of n per-seed estimates; arrays have the leading shape of the estimates.
 
     Attributes:
         mean: Mean over seeds.
-        sd: Sample standard deviation.
-        low: Lower limit of the t-interval.
-        high: Upper limit.
-        seeds: K.
+        sd: Standard deviation (n − 1 in the denominator); NaN for one seed.
+        low: Lower limit of the t-interval; NaN for one seed.
+        high: Upper limit; NaN for one seed.
+        seeds: Number of seeds n.
+        level: Coverage asked for.
+        reason: Why there is no interval; empty where there is one.
     """
 
     mean: np.ndarray
@@ -25,28 +27,51 @@ class SeedSummary:
     low: np.ndarray
     high: np.ndarray
     seeds: int
+    level: float
+    reason: str = ""
+
+    @property
+    def dof(self) -> int:
+        """Degrees of freedom, n − 1."""
+        return self.seeds - 1
+
+    @property
+    def excludes_zero(self) -> np.ndarray:
+        """Whether zero lies outside the limits; False where there is no interval."""
+        return (self.low > 0.0) | (self.high < 0.0)
 
 
-def summarize_seeds(estimates: np.ndarray, level: float = 0.95) -> SeedSummary:
-    """Mean, standard deviation and t-interval with K - 1 degrees of freedom (paper, sec. 5: four seeds, three).
+def seed_summary(values: np.ndarray | Sequence[float], level: float = 0.95) -> SeedSummary:
+    """Mean, standard deviation and t-interval over training seeds (paper, app. "Statistics").
 
-    It assumes about normal estimates of the seeds, and speaks of training variability alone: worlds are not resampled.
+    mean ± t(n − 1, (1 + level)/2) · sd / √n: three degrees of freedom for four seeds. It assumes roughly normal
+    estimates of independent training runs, and says nothing about the worlds, which the seeds share.
 
     Args:
-        estimates: One estimate per seed, [K, ...].
+        values: One estimate per seed, shape [..., n].
         level: Coverage, in (0, 1).
 
+    Returns:
+        The summary, shape [...]. One seed has a mean alone: the rest is NaN, and `reason` says so.
+
     Raises:
-        ValueError: If there are fewer than two seeds, an estimate is not finite, or ``level`` is out of range.
+        ValueError: If there is no seed, a value is not finite, or the level lies outside (0, 1).
     """
-    values = np.asarray(estimates, dtype=np.float64)
-    if values.ndim == 0 or values.shape[0] < 2:
-        raise ValueError(f"estimates has shape {values.shape}; a t-interval needs at least two seeds")
-    if not np.isfinite(values).all():
-        raise ValueError("estimates must be finite")
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim < 1 or array.shape[-1] < 1:
+        raise ValueError(f"values has shape {array.shape}; a summary needs at least one seed")
+    if not np.isfinite(array).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"values{list(at)} is {array[at]}; the estimates must be finite")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level is {level}; it must lie in (0, 1)")
-    count = values.shape[0]
-    mean, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
-    half = stats.t.ppf(0.5 + 0.5 * level, count - 1) * sd / np.sqrt(count)
-    return SeedSummary(mean, sd, mean - half, mean + half, count)
+    from scipy.special import stdtrit
+
+    n = array.shape[-1]
+    mean = array.mean(axis=-1)
+    if n == 1:
+        none = np.full(mean.shape, np.nan)
+        return SeedSummary(mean, none, none, none, 1, level, "one seed: no spread between training runs to measure")
+    sd = array.std(axis=-1, ddof=1)
+    half = stdtrit(n - 1, 0.5 * (1.0 + level)) * sd / np.sqrt(n)
+    return SeedSummary(mean, sd, mean - half, mean + half, n, level)

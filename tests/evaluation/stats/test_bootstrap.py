@@ -7,7 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from sf3d_envs.evaluation.stats import BootstrapConfig, paired_difference, rate_interval, world_weights
+from sf3d_envs.evaluation.stats import (
+    BootstrapConfig,
+    paired_difference,
+    rate_interval,
+    ratio_interval,
+    world_weights,
+)
 
 
 def test_every_replicate_draws_as_many_worlds_as_there_are():
@@ -97,3 +103,30 @@ def test_bad_input_is_named():
         rate_interval(np.zeros(3), 0)
     with pytest.raises(ValueError, match="same worlds"):
         paired_difference(np.zeros(3), np.zeros(4), 12)
+
+
+def test_counts_are_whole_numbers():
+    with pytest.raises(ValueError, match=r"counts\[1\] is 0.5; counts must be finite whole numbers"):
+        rate_interval(np.array([1.0, 0.5]), 12)
+    with pytest.raises(ValueError, match=r"reference\[0\] is nan"):
+        paired_difference(np.zeros(2), np.array([np.nan, 1.0]), 12)
+
+
+def test_trials_by_group():
+    counts = np.random.default_rng(5).integers(0, 6, (3, 2, 40))
+    got = rate_interval(counts, np.array([5, 7]))
+    for i, j in np.ndindex(3, 2):
+        alone = rate_interval(counts[i, j], (5, 7)[j])
+        assert (got.estimate[i, j], got.low[i, j], got.high[i, j]) == (alone.estimate, alone.low, alone.high)
+
+
+def test_an_interval_says_whether_it_excludes_zero():
+    got = paired_difference(np.array([[1, 2, 3], [4, 2, 3], [5, 6, 7]]), np.array([3, 2, 4]), 12)
+    assert got.excludes_zero.tolist() == [False, False, True]
+
+
+def test_replicates_without_exposure_are_left_out_and_counted():
+    """Of four worlds one has exposure: a replicate misses it with chance (3/4)^4."""
+    got = ratio_interval(np.array([3, 0, 0, 0]), np.array([6, 0, 0, 0]), BootstrapConfig(replicates=20_000))
+    assert (got.estimate, got.low, got.high) == (0.5, 0.5, 0.5)
+    assert got.undefined == pytest.approx(0.75**4, abs=0.01)
