@@ -22,7 +22,7 @@ KINDS = dict(enumerate(SOURCES))
 
 
 class ContactSensor:
-    """Contacts of chosen vehicles over the last step call, all worlds; every read is a tensor on the device.
+    """Contacts of chosen vehicles over the last step call, all worlds; every read is a new tensor on the device.
 
     A step call is one ``control_step(count)`` or one environment step; impulses are summed over all its substeps,
     tangential parts included, and are those on the vehicle: on A by B they are the opposite of on B by A. Worlds that
@@ -86,7 +86,7 @@ class ContactSensor:
         Raises:
             ValueError: If the source is unknown.
         """
-        return self._sums("contact_count")[..., _source(source)]
+        return self._sums("contact_count")[..., _source(source)].clone()
 
     def impulse_from(self, source: str) -> torch.Tensor:
         """As :attr:`net_impulse`, from one source, [E, n, 3].
@@ -94,7 +94,7 @@ class ContactSensor:
         Raises:
             ValueError: If the source is unknown.
         """
-        return self._sums("contact_impulse")[:, :, _source(source)]
+        return self._sums("contact_impulse")[:, :, _source(source)].clone()
 
     def force_from(self, source: str) -> torch.Tensor:
         """As :attr:`net_force`, from one source, [E, n, 3].
@@ -107,10 +107,10 @@ class ContactSensor:
     @property
     def elapsed(self) -> torch.Tensor:
         """Time that the sums cover [s], [E]; 0 in worlds that were frozen, reset or restored."""
-        return self._tensors["contact_elapsed"]
+        return self._tensors["contact_elapsed"].clone()
 
     def _by_time(self, impulse: torch.Tensor) -> torch.Tensor:
-        elapsed = self.elapsed.reshape(-1, 1, 1)
+        elapsed = self._tensors["contact_elapsed"].reshape(-1, 1, 1)
         return impulse / elapsed.clamp(min=1e-9)  # no time, no impulse
 
     def _sums(self, name: str) -> torch.Tensor:

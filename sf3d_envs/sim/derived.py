@@ -83,6 +83,8 @@ class Derived:
 
         They are those with which the next substep begins.
 
+        In-place writes begin no generation: after them ``sim.mark_changed()`` makes the next read compute anew.
+
         Args:
             compute: False gives the last result without computing.
 
@@ -115,14 +117,21 @@ class Derived:
             self._dynamics = (generation, result, arrays)
         return self._dynamics[1]
 
-    @outside_captures
     def _compute(self, name: str, inputs: list) -> None:
-        """Launch a kernel over all vehicles, in the order of torch's work."""
+        """Launch a kernel over all vehicles, in the order of torch's work.
+
+        The simulator's lock comes before that of captures, as in every method that holds both.
+        """
+        with self._sim.lock:
+            self._launch_derived(name, inputs)
+
+    @outside_captures
+    def _launch_derived(self, name: str, inputs: list) -> None:
         from . import kernels_derived
 
         sim = self._sim
         load_state_kernels(sim.device)
-        with sim.lock, wp.ScopedStream(sim.shards.torch_stream()):
+        with wp.ScopedStream(sim.shards.torch_stream()):
             shape = (sim.num_worlds, sim.num_vehicles)
             wp.launch(getattr(kernels_derived, name), dim=shape, inputs=inputs, device=sim.device)
 

@@ -236,7 +236,14 @@ def views() -> dict[str, View]:
 
 
 def _tensors(sim: Simulator) -> dict[str, torch.Tensor]:
-    """The live tensors of all views."""
+    """The live tensors of all views; ordinary ones, also when first asked for in torch's inference mode."""
+    import torch
+
+    with torch.inference_mode(False):
+        return _views_of(sim)
+
+
+def _views_of(sim: Simulator) -> dict[str, torch.Tensor]:
     shape = (sim.num_worlds, sim.num_vehicles)
     others: dict[str, Any] = {
         "root": sim.dynamics.root,

@@ -294,3 +294,13 @@ def test_environments_sum_over_a_decision() -> None:
         assert torch.allclose(total, torch.zeros(()), atol=0.5)
     assert hit.any()
     env.close()
+
+
+def test_what_a_sensor_returns_is_a_copy(staged) -> None:
+    _, sim = staged
+    sim.control_step()
+    sensor = sim.state.contact_sensor()
+    before = sensor.net_impulse.clone()
+    for read in (sensor.impulse_from("road"), sensor.count_from("road"), sensor.elapsed, sensor.net_force):
+        read.zero_()
+    assert torch.equal(sensor.net_impulse, before) and sensor.contact_count[1, 0] > 0 and sensor.elapsed[0] > 0

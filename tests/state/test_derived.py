@@ -195,3 +195,34 @@ def test_a_foreign_capture_is_refused() -> None:
     sim.state.dynamics()
     with wp.ScopedCapture("cpu"), pytest.raises(RuntimeError, match="captur"):
         sim.state.set_wrench(torch.zeros(3))
+
+
+def test_computing_in_one_thread_and_saving_in_another_do_not_wait_for_each_other() -> None:
+    import threading
+
+    sim = make(2, 1, accelerations=True, dynamics=True)
+
+    def compute() -> None:
+        for _ in range(200):
+            sim.control_step()
+            sim.state.accelerations(), sim.state.dynamics()
+
+    def save() -> None:
+        for _ in range(200):
+            sim.save(), sim.state.set_wrench(torch.zeros(3))
+
+    threads = [threading.Thread(target=job, daemon=True) for job in (compute, save)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60.0)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_dynamics_follow_a_write_in_place_when_told() -> None:
+    sim = moving()
+    before = sim.state.dynamics().external.clone()
+    sim.state.wrench_force[0, 0, 0] = 777.0
+    assert torch.equal(sim.state.dynamics().external, before)
+    sim.mark_changed()
+    assert sim.state.dynamics().external[0, 0, 0] == 777.0

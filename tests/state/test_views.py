@@ -233,3 +233,11 @@ def test_two_simulators_share_nothing() -> None:
 def test_class_attributes_are_all_views_or_methods() -> None:
     assert all(isinstance(getattr(SimState, name), View) for name in views())
     assert wp.types.type_size_in_bytes(wp.transform) + wp.types.type_size_in_bytes(wp.spatial_vector) == 52
+
+
+def test_views_that_were_made_in_inference_mode_may_be_written() -> None:
+    with torch.inference_mode():
+        sim = make(2, 1)
+        assert sim.state.position.shape == (2, 1, 3)
+    sim.state.wrench_force.add_(1.0)
+    assert not sim.state.position.is_inference()
