@@ -26,48 +26,42 @@ from sf3d_envs.terrain.lane_closure import lane_closure_terrain
 STEPS = 60
 SEED0 = 100_000
 EVERYTHING = StateConfig(accelerations=True, dynamics=True, contacts=True, raw_contacts=64)
-Read = Callable[[Simulator], Any]
+Read = Callable[[], Any]
 
 
-def nothing(sim: Simulator) -> None:
+def nothing(sim: Simulator) -> Read:
     """Read nothing."""
+    return lambda: None
 
 
-def every_view(sim: Simulator) -> None:
+def every_view(sim: Simulator) -> Read:
     """Take every view of the table."""
-    state = sim.state
-    for name in NAMES:
-        getattr(state, name)
+    return lambda: [getattr(sim.state, name) for name in NAMES]
 
 
-def accelerations(sim: Simulator) -> None:
+def accelerations(sim: Simulator) -> Read:
     """Compute the accelerations."""
-    sim.state.accelerations()
+    return sim.state.accelerations
 
 
-def dynamics(sim: Simulator) -> None:
+def dynamics(sim: Simulator) -> Read:
     """Compute mass matrix and generalized forces."""
-    sim.state.dynamics()
+    return sim.state.dynamics
 
 
-SENSORS: dict[int, Any] = {}
-
-
-def sensor(sim: Simulator) -> None:
+def sensor(sim: Simulator) -> Read:
     """Read a contact sensor over all vehicles."""
-    if id(sim) not in SENSORS:
-        SENSORS[id(sim)] = sim.state.contact_sensor()
-    found = SENSORS[id(sim)]
-    found.in_contact, found.net_force  # noqa: B018
+    found = sim.state.contact_sensor()
+    return lambda: (found.in_contact, found.net_force)
 
 
-def snapshot(sim: Simulator) -> None:
+def snapshot(sim: Simulator) -> Read:
     """Copy every view to the host."""
-    sim.snapshot()
+    return sim.snapshot
 
 
 NAMES = tuple(views())
-VARIANTS: tuple[tuple[str, StateConfig, Read], ...] = (
+VARIANTS: tuple[tuple[str, StateConfig, Callable[[Simulator], Read]], ...] = (
     ("plain", StateConfig(), nothing),
     ("plain again", StateConfig(), nothing),
     (f"all {len(NAMES)} views read", StateConfig(), every_view),
@@ -93,10 +87,10 @@ class Workload:
         read: What is read after every control step.
     """
 
-    def __init__(self, worlds: int, threads: int, device: str, config: StateConfig, read: Read):
+    def __init__(self, worlds: int, threads: int, device: str, config: StateConfig, read: Callable[[Simulator], Read]):
         road = lane_closure_terrain(load_condition("reference"))
         self.sim = Simulator(worlds, [road], device=device, threads=threads, state=config)
-        self.read = read
+        self.read = read(self.sim)
         scenarios = [sample_lane_closure(SEED0 + w) for w in range(worlds)]
         self.position = np.zeros((worlds, self.sim.num_vehicles, 3))
         self.position[..., 0] = [s.start_x for s in scenarios]
@@ -114,7 +108,7 @@ class Workload:
         wall, processor = time.perf_counter(), time.process_time()
         for _ in range(STEPS):
             sim.control_step()
-            self.read(sim)
+            self.read()
         if not sim.device.is_cpu:
             torch.cuda.synchronize()
         return time.process_time() - processor, time.perf_counter() - wall

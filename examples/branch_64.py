@@ -117,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> np.ndarray:
     parser.add_argument("--out", default="branch_64.png")
     options = parser.parse_args(arguments)
 
+    if options.short:
+        print("a short run: the figures below say nothing yet")
     warm, seconds = (0.5, 0.5) if options.short else (options.warm, options.seconds)
     saved = warm_up(warm, options.condition, options.seed)
     track, event = branch(saved, seconds, options.condition, options.seed)

@@ -110,6 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> list[float]:
     parser.add_argument("--out", default="friction_estimator.png")
     options = parser.parse_args(arguments)
 
+    if options.short:
+        print("a short run: the figures below say nothing yet")
     run = drive(2.0 if options.short else options.seconds)
     errors = []
     for k, brake in enumerate(BRAKES):

@@ -94,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser.add_argument("--out", default="tire_reserve.png")
     options = parser.parse_args(arguments)
 
+    if options.short:
+        print("a short run: the figures below say nothing yet")
     worlds, seconds = (1, 0.5) if options.short else (options.worlds, options.seconds)
     results = run(worlds, seconds)
     for k, name in enumerate(CONDITIONS):

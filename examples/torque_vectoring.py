@@ -101,6 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, float]:
     parser.add_argument("--out", default="torque_vectoring.png")
     options = parser.parse_args(arguments)
 
+    if options.short:
+        print("a short run: the figures below say nothing yet")
     run = drive(1.0 if options.short else options.seconds, options.friction)
     course = np.arctan2(np.gradient(run["y"], axis=0), np.gradient(run["x"], axis=0))
     slip = np.degrees(np.abs((course - run["yaw"] + math.pi) % (2 * math.pi) - math.pi)).max(axis=0)

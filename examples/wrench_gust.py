@@ -89,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> np.ndarray:
     parser.add_argument("--out", default="wrench_gust.png")
     options = parser.parse_args(arguments)
 
+    if options.short:
+        print("a short run: the figures below say nothing yet")
     offsets = drive(1.5 if options.short else options.seconds)
     largest = np.abs(offsets).max(axis=0)
     for r, mu in enumerate(FRICTION):

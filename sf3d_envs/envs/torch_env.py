@@ -194,11 +194,10 @@ class TorchEnv(DeviceOwner):
                 raise ValueError("reset_mask must select every world at the first reset")
         self._episodes.reset(seed, options.get("scenario_seed"), mask)
         chosen = self._tensors["mask"]
-        for name in ("reward", "event"):
+        for name in ("reward", "event", "terms"):
             self._tensors[name][chosen] = 0
         for name in ("terminated", "truncated", "passage", "ended"):
             self._tensors[name][chosen] = False
-        self._tensors["terms"][chosen] = 0.0
         self._lists.observe_masked.run()
         if self._traffic is not None:
             self._traffic.reset(chosen)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from .outcomes import OUTCOMES
-from .stats import BootstrapConfig, paired_difference, rate_interval
+from .stats import BootstrapConfig, matched, paired_difference, rate_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,32 +56,14 @@ class ConditionFacts:
     grade: float
 
 
-def _cells(vehicles: pl.DataFrame, conditions: Sequence[ConditionFacts]) -> dict[str, pl.DataFrame]:
-    groups = {key[0]: part for key, part in vehicles.group_by("condition", maintain_order=True)}
-    if missing := [c.slug for c in conditions if c.slug not in groups]:
-        raise ValueError(f"conditions {missing} have no rows in the vehicle table; it holds {sorted(groups)}")
-    ordered = {c.slug: groups[c.slug].sort("scenario_seed", "vehicle") for c in conditions}
-    seeds = {slug: part["scenario_seed"].unique(maintain_order=True).to_list() for slug, part in ordered.items()}
-    first = conditions[0].slug
-    for slug, found in seeds.items():
-        if found != seeds[first]:
-            raise ValueError(
-                f"conditions {first!r} and {slug!r} were run on different worlds; a change needs the same seeds"
-            )
-    return ordered
-
-
 def _agent_rows(
     agent: str, vehicles: pl.DataFrame, conditions: Sequence[ConditionFacts], config: BootstrapConfig
 ) -> list[dict[str, object]]:
-    cells = _cells(vehicles, conditions)
-    worlds = cells[conditions[0].slug]["scenario_seed"].n_unique()
-    per_world = cells[conditions[0].slug].height // worlds
-    counts = np.stack(
-        [cells[c.slug]["valid_passage"].to_numpy().reshape(worlds, per_world).sum(axis=1) for c in conditions]
-    )
-    rate = rate_interval(counts, per_world, config)
     slugs = [c.slug for c in conditions]
+    table = matched(vehicles, ["valid_passage"], agent=agent, conditions=slugs, by_lane=False)
+    counts, per_world = table.counts(table.flags("valid_passage"))[:, 0], int(table.trials[0])
+    cells = {key[0]: part for key, part in vehicles.group_by("condition")}
+    rate = rate_interval(counts, per_world, config)
     change = (
         paired_difference(counts, counts[slugs.index(REFERENCE)], per_world, config) if REFERENCE in slugs else None
     )
@@ -95,7 +76,7 @@ def _agent_rows(
             "condition": condition.slug,
             "friction": condition.friction,
             "grade": condition.grade,
-            "worlds": worlds,
+            "worlds": table.worlds,
             "passage": float(rate.estimate[i]),
             "low": float(rate.low[i]),
             "high": float(rate.high[i]),

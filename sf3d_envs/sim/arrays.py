@@ -66,6 +66,9 @@ OPTIONAL = (
 )
 """Arrays of what is opted in, without elements where it is not; a placement clears them, and save leaves them out."""
 
+CARRIED = tuple(name for name in VehicleArrays.vars if name not in ("params", "params_index", *OPTIONAL))
+"""Arrays that a world carries from step to step."""
+
 SOURCES = ("vehicle", "road", "wall")
 """What a chassis may touch, as contact sums are indexed; there are no walls on the lane-closure road."""
 

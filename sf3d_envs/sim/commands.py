@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from .selection import Choice, Vehicles, Worlds, check_range, check_value
+from .selection import Vehicles, Worlds, check_range, check_value
 from .writing import writes
 
 if TYPE_CHECKING:
@@ -164,18 +164,10 @@ class Commands:
     ) -> None:
         state = self._sim.state
         tails = {"command": (2,), "pedals": (3,), "drive_torque": (4,), "brake_torque": (4,), "steer_gains": (2,)}
-        ranges = {name: _constant(limit) for name, limit in limits.items()}
         called = {"drive_torque": "torque", "steer_target": "steer_angle"}
         for name, value in values.items():
             if value is None:
                 raise TypeError(f"{called.get(name, name)} must be a float32 tensor, got None")
-        choice, allowed = state._set(values, tails, worlds, vehicles, limits=ranges, called=called)
+        choice, allowed = state._set(values, tails, worlds, vehicles, limits=limits, called=called)
         target = state._tensors["command_mode"]
         choice.write(target, target.new_full((), int(mode)), allowed)
-
-
-def _constant(limit: tuple[Any, Any, str]) -> Any:
-    def limits(choice: Choice) -> tuple[Any, Any, str]:
-        return limit
-
-    return limits

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import warp as wp
 
 from .arrays import SOURCES
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     import torch
 
     from .simulator import Simulator
-
-KINDS = dict(enumerate(SOURCES))
-"""Kinds of a raw contact's two sides by number: 0 vehicle, 1 road, 2 wall."""
 
 
 class ContactSensor:
@@ -53,11 +49,7 @@ class ContactSensor:
             raise ValueError("vehicles is empty; a sensor needs at least one vehicle, or None for all")
         self._sim, self.name = sim, name
         self.vehicles = tuple(int(v) for v in chosen)
-        step = np.diff(chosen)
-        # An evenly spaced choice is a view; any other is gathered by each read.
-        even = len(chosen) == 1 or (step[0] > 0 and (step == step[0]).all())
-        stride = 1 if len(chosen) == 1 else int(step[0]) if even else 0
-        self._where = slice(int(chosen[0]), int(chosen[-1]) + 1, stride) if even else [int(v) for v in chosen]
+        self._where = slice(None) if vehicles is None else list(self.vehicles)
 
     @property
     def contact_count(self) -> torch.Tensor:

@@ -127,12 +127,16 @@ class VehicleDynamics:
         """
         arrays = self.arrays if arrays is None else arrays
         gravity = self.gravity
+        per_vehicle = (self.num_vehicles,)
+        if arrays.velocity_before.shape[0]:
+            from .kernels_derived import remember_velocities
+
+            launches.add(remember_velocities, [arrays, self.stepping, substeps * dt], per_world=per_vehicle)
         if self.fused:
             launches.add(
                 advance_worlds, [arrays, self.terrain, self.rigid_contacts, gravity, self.stepping, substeps, dt]
             )
             return
-        per_vehicle = (self.num_vehicles,)
         for k in range(substeps):
             launches.add(
                 advance_vehicles,

@@ -128,6 +128,35 @@ def tangent_of(angle: float) -> float:
 
 
 @wp.func
+def anchor_arms(car: VehicleData, forward: float, left: float, up: float) -> wp.vec4:
+    """One world component of the four suspension anchors from the centre of mass, from that of the chassis' axes."""
+    end = wp.vec4(1.0, 1.0, -1.0, -1.0)
+    side = wp.vec4(1.0, -1.0, 1.0, -1.0)
+    return (
+        end * (car.half_wheelbase * forward) + side * (car.half_track * left) + wp.vec4(1.0) * (car.anchor_height * up)
+    )
+
+
+@wp.func
+def cast_legs(
+    terrain: Terrain,
+    grid: TerrainGrid,
+    car: VehicleData,
+    position: wp.vec3,
+    up: wp.vec3,
+    arm_x: wp.vec4,
+    arm_y: wp.vec4,
+    arm_z: wp.vec4,
+) -> RoadHits:
+    """Where the rays of the four legs meet the road; the arms are those of the anchors."""
+    one = wp.vec4(1.0)
+    guess = car.rest_length + car.radius - 0.3 * car.rest_length
+    return cast_rays(
+        terrain, grid, one * position[0] + arm_x, one * position[1] + arm_y, one * position[2] + arm_z, -up, guess
+    )
+
+
+@wp.func
 def wheel_forces(
     terrain: Terrain,
     grid: TerrainGrid,
@@ -152,30 +181,12 @@ def wheel_forces(
     up = wp.vec3(rotation[0, 2], rotation[1, 2], rotation[2, 2])
     velocity = wp.spatial_top(qd)
     omega = wp.spatial_bottom(qd)
-    end = wp.vec4(1.0, 1.0, -1.0, -1.0)
-    side = wp.vec4(1.0, -1.0, 1.0, -1.0)
     one = wp.vec4(1.0)
-
-    # Anchors from the centre of mass.
-    arm_x = (
-        end * (car.half_wheelbase * forward[0]) + side * (car.half_track * left[0]) + one * (car.anchor_height * up[0])
-    )
-    arm_y = (
-        end * (car.half_wheelbase * forward[1]) + side * (car.half_track * left[1]) + one * (car.anchor_height * up[1])
-    )
-    arm_z = (
-        end * (car.half_wheelbase * forward[2]) + side * (car.half_track * left[2]) + one * (car.anchor_height * up[2])
-    )
+    arm_x = anchor_arms(car, forward[0], left[0], up[0])
+    arm_y = anchor_arms(car, forward[1], left[1], up[1])
+    arm_z = anchor_arms(car, forward[2], left[2], up[2])
     reach = car.rest_length + car.radius
-    hits = cast_rays(
-        terrain,
-        grid,
-        one * position[0] + arm_x,
-        one * position[1] + arm_y,
-        one * position[2] + arm_z,
-        -up,
-        reach - 0.3 * car.rest_length,
-    )
+    hits = cast_legs(terrain, grid, car, position, up, arm_x, arm_y, arm_z)
     arm_x = arm_x - hits.distance * up[0]
     arm_y = arm_y - hits.distance * up[1]
     arm_z = arm_z - hits.distance * up[2]

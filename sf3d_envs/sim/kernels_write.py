@@ -5,7 +5,7 @@ import warp as wp
 from ..terrain.kernels import Terrain, facet_normal, terrain_facet
 from .arrays import VehicleArrays
 from .kernels_place import place_vehicle
-from .kernels_vehicle import cast_rays, forward_speed, lane_sum
+from .kernels_vehicle import anchor_arms, cast_legs, forward_speed, lane_sum
 from .vehicle import VehicleData
 
 wp.set_module_options({"enable_backward": False, "fuse_fp": False})
@@ -42,7 +42,7 @@ def reset_vehicles(marks: wp.array2d(dtype=wp.bool), s: VehicleArrays):
 
 @wp.struct
 class Legs:
-    """The four legs of a pose: compression [m], its rate [m/s] and the contact points from the centre of mass."""
+    """The four legs of a pose: compression [m] and its rate [m/s]."""
 
     deflection: wp.vec4
     rate: wp.vec4
@@ -55,27 +55,12 @@ def legs_of(
     """Compression and its rate of the legs on the world's road; negative compression is a leg off the road."""
     grid = terrain.grids[terrain.world_variant[w]]
     up = wp.vec3(axes[0, 2], axes[1, 2], axes[2, 2])
-    end = wp.vec4(1.0, 1.0, -1.0, -1.0)
-    side = wp.vec4(1.0, -1.0, 1.0, -1.0)
-    one = wp.vec4(1.0)
-    x = end * (car.half_wheelbase * axes[0, 0]) + side * (car.half_track * axes[0, 1])
-    x = x + one * (car.anchor_height * up[0])
-    y = end * (car.half_wheelbase * axes[1, 0]) + side * (car.half_track * axes[1, 1])
-    y = y + one * (car.anchor_height * up[1])
-    z = end * (car.half_wheelbase * axes[2, 0]) + side * (car.half_track * axes[2, 1])
-    z = z + one * (car.anchor_height * up[2])
-    reach = car.rest_length + car.radius
-    hits = cast_rays(
-        terrain,
-        grid,
-        one * position[0] + x,
-        one * position[1] + y,
-        one * position[2] + z,
-        -up,
-        reach - 0.3 * car.rest_length,
-    )
+    x = anchor_arms(car, axes[0, 0], axes[0, 1], axes[0, 2])
+    y = anchor_arms(car, axes[1, 0], axes[1, 1], axes[1, 2])
+    z = anchor_arms(car, axes[2, 0], axes[2, 1], axes[2, 2])
+    hits = cast_legs(terrain, grid, car, position, up, x, y, z)
     legs = Legs()
-    legs.deflection = one * reach - hits.distance
+    legs.deflection = wp.vec4(1.0) * (car.rest_length + car.radius) - hits.distance
     for k in range(4):
         arm = wp.vec3(x[k], y[k], z[k]) - hits.distance[k] * up
         normal = facet_normal(wp.vec4(0.0, hits.slope_x[k], hits.slope_y[k], 0.0))

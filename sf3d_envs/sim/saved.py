@@ -16,7 +16,7 @@ import numpy as np
 import warp as wp
 
 from .._warp import get_device
-from .arrays import OPTIONAL, VehicleArrays
+from .arrays import CARRIED, OPTIONAL, VehicleArrays
 from .selection import Worlds, host_choice
 from .vehicle import VehicleParams
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import torch
 
     from .simulator import Simulator
+
+PER_WORLD = ("world_variant", "stepping", "gravity", "overflow")
+"""What a saved state holds beside the vehicles' arrays, one row per world."""
 
 FLAT = ("body_q", "body_qd", "params")
 """Arrays that have worlds and vehicles in one dimension, world-major."""
@@ -161,8 +164,7 @@ def _clear_optional(sim: Simulator, worlds: np.ndarray) -> None:
 
 def _carried(sim: Simulator) -> dict[str, wp.array]:
     """Live arrays of everything that worlds carry from step to step, W rows each or a multiple of W."""
-    names = [name for name in VehicleArrays.vars if name not in ("params", "params_index", *OPTIONAL)]
-    found = {name: getattr(sim.arrays, name) for name in names}
+    found = {name: getattr(sim.arrays, name) for name in CARRIED}
     found["world_variant"], found["stepping"] = sim.world_variant, sim.stepping
     found["gravity"] = sim.dynamics.gravity[: sim.num_worlds]  # the last entry belongs to no world
     found["overflow"] = sim.dynamics.rigid_contacts.overflow

@@ -203,7 +203,7 @@ class Simulator(DeviceOwner):
         return Snapshot(self, strict)
 
     def mark_changed(self) -> None:
-        """Begin a new generation of the state; whoever steps or resets worlds by its own launches calls it."""
+        """Begin a new generation of the state: after in-place writes, or steps and resets by launches of one's own."""
         self.dynamics.generation += 1
 
     def body_index(self, world: int, vehicle: int) -> int:
@@ -222,11 +222,6 @@ class Simulator(DeviceOwner):
 
     def record_step(self, launches: LaunchList) -> LaunchList:
         """Append the launches of one control step to a list and return it."""
-        if self.state_config.accelerations:
-            from .kernels_derived import remember_velocities
-
-            inputs = [self.arrays, self.stepping, 1.0 / CONTROL_HZ]
-            launches.add(remember_velocities, inputs, per_world=(self.num_vehicles,))
         if self._reference is not None:
             self._reference.record(launches, self.newton_state, substeps=SUBSTEPS)
         else:

@@ -26,6 +26,7 @@ from ..launches import LaunchList, outside_captures
 from . import kernels_xpbd
 from .arrays import VehicleArrays
 from .dynamics import SUBSTEP_HZ, SUBSTEPS, VehicleDynamics
+from .kernels_derived import remember_velocities
 from .kernels_xpbd import (
     BodyCopies,
     NewtonPoints,
@@ -132,6 +133,8 @@ class SolverReference(SolverBase):
             capacity=self._contacts.rigid_contact_max,
             overflow=dynamics.rigid_contacts.overflow,
         )
+        self._begin = LaunchList(dynamics.shards)
+        dynamics.record_begin(self._begin)
         self._graphs: dict[tuple[int, int, float], tuple[newton.State, wp.Graph]] = {}
         first = str(model.device) not in _LOADED
         with announced(f"Newton's XPBD kernels for {model.device}; the first time takes some minutes", first):
@@ -182,6 +185,9 @@ class SolverReference(SolverBase):
     def _launch(self, arrays: VehicleArrays, substeps: int, dt: float) -> None:
         device = self.model.device
         shape = (self.num_worlds, self.num_vehicles)
+        if arrays.velocity_before.shape[0]:
+            inputs = [arrays, self.stepping, substeps * dt, 0]
+            wp.launch(remember_velocities, dim=shape, inputs=inputs, device=device)
         wp.launch(follow_variants, dim=self.num_worlds, inputs=[self.terrain.world_variant, self._roads], device=device)
         for k in range(substeps):
             last = int(k == substeps - 1)
@@ -254,5 +260,6 @@ class SolverReference(SolverBase):
             raise ValueError("SolverReference fills no observables; pass observables=None")
         if state_out is not state_in:
             state_out.assign(state_in)
+        self._begin.run()
         self.advance(state_out, substeps=1, dt=dt)
         self.dynamics.generation += 1

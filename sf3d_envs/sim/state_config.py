@@ -32,7 +32,7 @@ class StateConfig:
             ValueError: If the capacity is out of range.
         """
         for name in ("accelerations", "dynamics", "contacts"):
-            if getattr(self, name) not in (True, False):
+            if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         count = self.raw_contacts
         if isinstance(count, bool) or not isinstance(count, int):

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 import warp as wp
 
-from .arrays import OPTIONAL, VehicleArrays
-from .saved import SavedState, carried_dtype, rows_of
+from .arrays import CARRIED, VehicleArrays
+from .saved import PER_WORLD, SavedState, carried_dtype, rows_of
 from .vehicle import VehicleData, VehicleParams
 
 NATIVE = {int: wp.int32, float: wp.float32}
@@ -38,8 +38,7 @@ def from_state_dict(state: Mapping[str, Any]) -> SavedState:
     if not isinstance(fit, Mapping) or set(fit) != {"solver", "roads", "vehicles"}:
         raise ValueError("state has no 'fit' with solver, roads and vehicles; state_dict() makes one")
     vehicles = tuple(VehicleParams.from_dict(dict(values)) for values in fit["vehicles"])
-    known = [name for name in VehicleArrays.vars if name not in ("params", "params_index", *OPTIONAL)]
-    known += ["world_variant", "stepping", "gravity", "overflow"]
+    known = (*CARRIED, *PER_WORLD)
     names = [name for name in state if name != "fit"]
     if missing := [name for name in known if name not in names]:
         raise ValueError(f"state lacks {missing[0]!r}; it must hold {', '.join(known)}")
@@ -73,9 +72,7 @@ def _array_of(name: str, tensor: torch.Tensor, worlds: int | None, vehicles: int
         array = wp.array(ptr=tensor.data_ptr(), dtype=kind, shape=shape, device=wp.device_from_torch(tensor.device))
         array._ref = tensor
         return array
-    per_world = {"world_variant": 0, "stepping": 0, "gravity": 0, "overflow": 0}.get(name)
-    field = VehicleArrays.vars.get(name)
-    dims = per_world if per_world is not None else max(field.type.ndim, 2) - 1
+    dims = 0 if name in PER_WORLD else max(VehicleArrays.vars[name].type.ndim, 2) - 1
     tail = (vehicles, 4)[:dims]
     inner = tuple(getattr(kind, "_shape_", ()))
     scalar = wp.dtype_to_torch(getattr(kind, "_wp_scalar_type_", kind))

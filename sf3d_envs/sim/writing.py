@@ -270,6 +270,7 @@ class Writing:
     ) -> tuple[Choice, torch.Tensor | None]:
         """Check all given values, then write them into the views of their names.
 
+        ``limits`` are (low, high, words), or a function that gives them for a choice;
         ``called`` gives the argument's name where it is not the view's.
         """
         called = called or {}
@@ -285,7 +286,8 @@ class Writing:
             low = high = None
             said = "finite"
             if limits and name in limits:
-                low, high, said = limits[name](choice)
+                limit = limits[name]
+                low, high, said = limit(choice) if callable(limit) else limit
             allowed = self._both(allowed, check_range(label, checked[name], self._refusals, low, high, said))
         for name, value in checked.items():
             choice.write(self._tensors[name], value, self._guard(allowed))

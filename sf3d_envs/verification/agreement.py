@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..terrain.variants import TerrainVariant
 from .check import Record
 from .fleet import CONTROL, Array, Fleet, rectangle, reference_fleet
 from .plots import COLORS, REFERENCE, legend_beside, panels
+from .reference.vehicle64 import Vehicle64
 
 GRID = HeightfieldGrid(x0=-100.0, y0=-40.0, dx=5.0, dy=2.0, nx=101, ny=41)
 STATION = GRID.x0 + GRID.dx * np.arange(GRID.nx)
@@ -64,6 +65,35 @@ MANOEUVRES = {
 }
 
 
+def state_differences(fleet: Fleet, exact: Vehicle64) -> list[Array]:
+    """Differences of the five states of BOUNDS now, each [N]."""
+    quat = fleet.quat
+    cosine = np.abs(np.sum(quat * exact.quat, axis=-1)) / np.linalg.norm(quat, axis=-1)
+    return [
+        np.linalg.norm(fleet.position - exact.position, axis=-1),
+        np.linalg.norm(fleet.velocity - exact.velocity, axis=-1),
+        2.0 * np.arccos(np.minimum(cosine, 1.0)),
+        np.abs(fleet.spin - exact.spin).max(axis=-1),
+        np.abs(fleet.steer - exact.steer),
+    ]
+
+
+def draw_growth(record: Record, name: str, rows: Array, cases: Iterable[str], title: str, caption: str) -> None:
+    """Plot the position difference of each case over time, [steps, 5, cases]."""
+    figure, axes = panels(width=10.0, height=4.4)
+    time = CONTROL * np.arange(1, len(rows) + 1)
+    for k, case in enumerate(cases):
+        style = "-" if k < len(COLORS) else ":"
+        difference = 1000.0 * np.maximum(rows[:, 0, k], 1e-9)
+        axes[0].semilogy(time, difference, style, color=COLORS[k % len(COLORS)], label=case, lw=1.2)
+    axes[0].axhline(1000.0 * BOUNDS["position"][0], **REFERENCE)
+    axes[0].text(0.1, 1150.0 * BOUNDS["position"][0], "bound, 5 mm", fontsize=8, va="bottom")
+    axes[0].set_ylim(1e-5, 30.0)
+    axes[0].set(title=title, xlabel="time [s]", ylabel="difference of position [mm]")
+    legend_beside(axes[0])
+    record.draw(name, figure, caption)
+
+
 def differences(runs: list[Manoeuvre], seconds: float) -> Array:
     """Differences of the five states of BOUNDS at every control step, [steps, 5, runs]."""
     variants, speed = [run.variant for run in runs], np.array([run.speed for run in runs])
@@ -73,17 +103,7 @@ def differences(runs: list[Manoeuvre], seconds: float) -> Array:
         commands = np.array([run.command(step * CONTROL) for run in runs], dtype=np.float32).astype(np.float64)
         fleet.control_step(commands[:, 0], commands[:, 1])
         exact.control_step(commands[:, 0], commands[:, 1])
-        quat = fleet.quat
-        cosine = np.abs(np.sum(quat * exact.quat, axis=-1)) / np.linalg.norm(quat, axis=-1)
-        rows.append(
-            [
-                np.linalg.norm(fleet.position - exact.position, axis=-1),
-                np.linalg.norm(fleet.velocity - exact.velocity, axis=-1),
-                2.0 * np.arccos(np.minimum(cosine, 1.0)),
-                np.abs(fleet.spin - exact.spin).max(axis=-1),
-                np.abs(fleet.steer - exact.steer),
-            ]
-        )
+        rows.append(state_differences(fleet, exact))
     fleet.close()
     return np.array(rows)
 
@@ -127,16 +147,11 @@ def run(record: Record) -> None:
             "so it is compared for one second.",
             **words,
         )
-    figure, axes = panels(width=10.0, height=4.4)
-    time = CONTROL * np.arange(1, len(rows) + 1)
-    for k, name in enumerate(MANOEUVRES):
-        style = "-" if k < len(COLORS) else ":"
-        axes[0].semilogy(
-            time, 1000.0 * np.maximum(rows[:, 0, k], 1e-9), style, color=COLORS[k % 10], label=name, lw=1.2
-        )
-    axes[0].axhline(1000.0 * BOUNDS["position"][0], **REFERENCE)
-    axes[0].text(0.1, 1150.0 * BOUNDS["position"][0], "bound, 5 mm", fontsize=8, va="bottom")
-    axes[0].set_ylim(1e-5, 30.0)
-    axes[0].set(title="float32 simulator against float64", xlabel="time [s]", ylabel="difference of position [mm]")
-    legend_beside(axes[0])
-    record.draw("agreement", figure, "Growth of the position difference in each manoeuvre.")
+    draw_growth(
+        record,
+        "agreement",
+        rows,
+        MANOEUVRES,
+        "float32 simulator against float64",
+        "Growth of the position difference in each manoeuvre.",
+    )

@@ -11,10 +11,9 @@ import torch
 
 from ..sim.commands import CommandMode
 from ..terrain.variants import TerrainVariant
-from .agreement import BOUNDS, GRADE, SECONDS, road
+from .agreement import BOUNDS, GRADE, SECONDS, draw_growth, road, state_differences
 from .check import Record
 from .fleet import CONTROL, Array, Fleet, reference_road
-from .plots import COLORS, REFERENCE, legend_beside, panels
 from .reference.commands64 import MODES, Commanded64
 
 
@@ -88,17 +87,7 @@ def differences(cases: list[Case], seconds: float) -> Array:
         wide = {name: array.astype(np.float64) for name, array in value.items()}
         exact.order(**{name: wide[name] for name in ("pedal", "drive", "hold", "target", "gains", "push")})
         exact.control_step(wide["accel"], wide["steer"])
-        quat = fleet.quat
-        cosine = np.abs(np.sum(quat * exact.quat, axis=-1)) / np.linalg.norm(quat, axis=-1)
-        rows.append(
-            [
-                np.linalg.norm(fleet.position - exact.position, axis=-1),
-                np.linalg.norm(fleet.velocity - exact.velocity, axis=-1),
-                2.0 * np.arccos(np.minimum(cosine, 1.0)),
-                np.abs(fleet.spin - exact.spin).max(axis=-1),
-                np.abs(fleet.steer - exact.steer),
-            ]
-        )
+        rows.append(state_differences(fleet, exact))
     fleet.close()
     return np.array(rows)
 
@@ -118,13 +107,5 @@ def run(record: Record) -> None:
                 source="independent float64 model of the command modes",
                 plot="commands",
             )
-    figure, axes = panels(width=10.0, height=4.4)
-    time = CONTROL * np.arange(1, len(rows) + 1)
-    for k, name in enumerate(CASES):
-        axes[0].semilogy(time, 1000.0 * np.maximum(rows[:, 0, k], 1e-9), color=COLORS[k], label=name, lw=1.2)
-    axes[0].axhline(1000.0 * BOUNDS["position"][0], **REFERENCE)
-    axes[0].text(0.1, 1150.0 * BOUNDS["position"][0], "bound, 5 mm", fontsize=8, va="bottom")
-    axes[0].set_ylim(1e-5, 30.0)
-    axes[0].set(title="command modes: float32 against float64", xlabel="time [s]", ylabel="difference of position [mm]")
-    legend_beside(axes[0])
-    record.draw("commands", figure, "Growth of the position difference under each kind of command.")
+    title = "command modes: float32 against float64"
+    draw_growth(record, "commands", rows, CASES, title, "Growth of the position difference under each kind of command.")

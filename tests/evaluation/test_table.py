@@ -86,7 +86,7 @@ def test_without_reference_there_is_no_change():
 
 def test_unmatched_worlds_are_refused():
     frame = pl.concat([vehicles("reference", [12, 9]), vehicles("mu018", [6, 3], seed0=5)])
-    with pytest.raises(ValueError, match="different worlds"):
+    with pytest.raises(ValueError, match="worlds do not pair"):
         summary_table(frame, [REFERENCE, SLIPPERY])
 
 

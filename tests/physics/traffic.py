@@ -7,12 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import warp as wp
 
-from sf3d_envs.sim.arrays import VehicleArrays
+from sf3d_envs.sim.arrays import CARRIED
 
 from .test_bits import STEPS, VEHICLES, Worlds
-
-CARRIED = tuple(name for name in VehicleArrays.vars if name not in ("params", "params_index"))
-"""All arrays of the vehicles' state, commands and readings."""
 
 Bits = tuple[bytes, ...]
 

@@ -262,6 +262,7 @@ def test_wrong_vehicles(staged, vehicles, error) -> None:
     ("fields", "error"),
     [
         ({"contacts": 1.5}, TypeError),
+        ({"contacts": 1}, TypeError),
         ({"accelerations": "yes"}, TypeError),
         ({"raw_contacts": True}, TypeError),
         ({"raw_contacts": 2.0}, TypeError),

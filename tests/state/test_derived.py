@@ -226,3 +226,18 @@ def test_dynamics_follow_a_write_in_place_when_told() -> None:
     assert torch.equal(sim.state.dynamics().external, before)
     sim.mark_changed()
     assert sim.state.dynamics().external[0, 0, 0] == 777.0
+
+
+@pytest.mark.parametrize("solver", ["vehicle", "xpbd"])
+def test_a_substep_through_newtons_interface_is_a_step_call_of_its_own(solver: str) -> None:
+    sim = make(2, 1, solver=solver, accelerations=True, contacts=True)
+    sim.state.set_root_state(torch.tensor([0.0, 0.0, 0.449]), torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    sim.control_step(5)
+    sensor = sim.state.contact_sensor()
+    for _ in range(3):
+        before = sim.state.root_state[..., 7:].clone()
+        sim.solver.step(sim.newton_state, sim.newton_state, None, None, DT)
+        assert sensor.elapsed.tolist() == pytest.approx([DT, DT])
+        assert sensor.net_impulse[0, 0, 2] == pytest.approx(1350.0 * G * DT, rel=0.2)
+        found = sim.state.accelerations()
+        assert torch.allclose(found, (sim.state.root_state[..., 7:] - before) / DT, atol=5e-3, rtol=1e-3)

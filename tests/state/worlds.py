@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from sf3d_envs import Simulator, StateConfig
-from sf3d_envs.sim.arrays import OPTIONAL, VehicleArrays
+from sf3d_envs.sim.arrays import CARRIED
 from sf3d_envs.terrain import plane
 
 REST = 0.6454
@@ -14,8 +14,6 @@ UP = torch.tensor([0.0, 0.0, 0.0, 1.0])
 ROOF = torch.tensor([1.0, 0.0, 0.0, 0.0])
 MASS = 1350.0
 WORLDS, VEHICLES = 5, 3
-
-CARRIED = tuple(name for name in VehicleArrays.vars if name not in ("params", "params_index", *OPTIONAL))
 
 
 def make(worlds: int = WORLDS, vehicles: int = VEHICLES, *, friction: float = 0.5, **options) -> Simulator:

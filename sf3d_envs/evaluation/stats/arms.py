@@ -51,8 +51,7 @@ def stack_counts(
     counts = []
     for agent in agents:
         table = matched(vehicles, [column], agent=agent, conditions=wanted, by_lane=by_lane)
-        if table.columns[column].dtype != bool:
-            raise ValueError(f"column is {column!r}, of type {vehicles[column].dtype}; a rate needs a boolean column")
+        flags = table.flags(column)
         first = first or table
         if not np.array_equal(table.seeds, first.seeds):
             apart = np.setxor1d(table.seeds, first.seeds)[0]
@@ -66,6 +65,6 @@ def stack_counts(
                 f"trials mismatch: agents {agents[0]!r} and {agent!r} have different vehicles or lanes in their worlds "
                 f"({first.members.shape[-1]} and {table.members.shape[-1]} per world)"
             )
-        counts.append(table.counts(table.columns[column]))
+        counts.append(table.counts(flags))
     assert first is not None
     return replace(first, columns={}), np.stack(counts)

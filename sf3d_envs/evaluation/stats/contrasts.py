@@ -10,7 +10,7 @@ import polars as pl
 
 from .arms import check_families, stack_counts
 from .bootstrap import BootstrapConfig, Interval, rate_interval
-from .frames import columns_of, interval_columns, seed_columns
+from .frames import columns_of, interval_columns, nested_columns, seed_columns
 from .nested import NestedInterval, nested_rate
 from .seeds import SeedSummary, seed_summary
 
@@ -65,9 +65,7 @@ class FamilyContrast:
                 "seeds": [len(self.pairs)] * size,
                 "worlds": [self.worlds] * size,
                 **seed_columns("contrast", self.seeds),
-                "nested_low": self.nested.low.ravel(),
-                "nested_high": self.nested.high.ravel(),
-                "nested_coverage": pl.Series([self.nested.coverage] * size, dtype=pl.Float64),
+                **nested_columns(self.nested),
             }
         )
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from .arms import check_families, stack_counts
 from .bootstrap import BootstrapConfig, Interval, paired_difference, rate_interval
-from .frames import columns_of, interval_columns, seed_columns
+from .frames import columns_of, interval_columns, nested_columns, seed_columns
 from .nested import NestedInterval, nested_difference
 from .seeds import SeedSummary, seed_summary
 
@@ -68,9 +68,7 @@ class FamilySummary:
                 "rate": self.rate_seeds.mean.ravel(),
                 "reference_rate": np.broadcast_to(self.reference_seeds.mean, shape).ravel(),
                 **seed_columns("change", self.change_seeds),
-                "nested_low": self.nested.low.ravel(),
-                "nested_high": self.nested.high.ravel(),
-                "nested_coverage": pl.Series([self.nested.coverage] * size, dtype=pl.Float64),
+                **nested_columns(self.nested),
             }
         )
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from .bootstrap import Interval, RatioInterval
+from .nested import NestedInterval
 from .seeds import SeedSummary
 
 
@@ -31,3 +33,10 @@ def seed_columns(name: str, summary: SeedSummary) -> dict[str, np.ndarray]:
     """`name` (mean over seeds), `name_sd`, `name_low`, `name_high`, flat."""
     values = {name: summary.mean, f"{name}_sd": summary.sd, f"{name}_low": summary.low, f"{name}_high": summary.high}
     return {key: np.asarray(value).ravel() for key, value in values.items()}
+
+
+def nested_columns(interval: NestedInterval) -> dict[str, Any]:
+    """Limits of a nested interval and what such intervals cover (null where that was not measured), flat."""
+    low, high = interval.low.ravel(), interval.high.ravel()
+    coverage = pl.Series([interval.coverage] * low.size, dtype=pl.Float64)
+    return {"nested_low": low, "nested_high": high, "nested_coverage": coverage}

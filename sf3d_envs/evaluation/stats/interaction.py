@@ -132,9 +132,7 @@ def interactions(
             )
     wanted = list(dict.fromkeys([reference, *(c for slug, parts in compositions.items() for c in (slug, *parts))]))
     table = matched(vehicles, [column], agent=agent, conditions=wanted, by_lane=by_lane)
-    if table.columns[column].dtype != bool:
-        raise ValueError(f"column is {column!r}, of type {vehicles[column].dtype}; a rate needs a boolean column")
-    counts = table.counts(table.columns[column])
+    counts = table.counts(table.flags(column))
     both, friction, grade = (
         counts[[table.index(name) for name in names]]
         for names in zip(*((slug, *parts) for slug, parts in compositions.items()), strict=True)

@@ -42,6 +42,17 @@ class Matched:
         """Number of worlds S."""
         return len(self.seeds)
 
+    def flags(self, column: str) -> np.ndarray:
+        """Values of a boolean column, [C, S, V].
+
+        Raises:
+            ValueError: If the column is of another type.
+        """
+        values = self.columns[column]
+        if values.dtype != bool:
+            raise ValueError(f"column is {column!r}, of type {values.dtype}; a rate needs a boolean column")
+        return values
+
     def counts(self, flags: np.ndarray) -> np.ndarray:
         """Vehicles per world and group for which a flag [..., S, V] holds, int64 [..., L, S]."""
         return np.einsum("...sv,lsv->...ls", np.asarray(flags, dtype=np.int64), self.members.astype(np.int64))

@@ -94,9 +94,7 @@ def sensitivity(
     config = config or BootstrapConfig()
     wanted = against_reference(reference, vehicles, agent, conditions)
     table = matched(vehicles, [column], agent=agent, conditions=wanted, by_lane=by_lane)
-    flags = table.columns[column]
-    if flags.dtype != bool:
-        raise ValueError(f"column is {column!r}, of type {vehicles[column].dtype}; a rate needs a boolean column")
+    flags = table.flags(column)
     counts = table.counts(flags)
     return Sensitivity(
         table.agent,
