@@ -146,5 +146,5 @@ def test_a_lane_without_vehicles_is_left_out():
 
 
 def test_only_booleans_make_rates():
-    with pytest.raises(ValueError, match="column is 'vehicle', of type UInt8"):
+    with pytest.raises(ValueError, match="column is 'vehicle', of type uint8; a rate needs a boolean column"):
         stats.sensitivity(table(), column="vehicle")
