@@ -38,6 +38,9 @@ SUMMARY_SCHEMA = pl.Schema(
         "strict_success": pl.Float64(),
         "merge_completed": pl.Float64(),
         **{f"share_{name}": pl.Float64() for name in OUTCOMES[1:]},
+        "ttc_share": pl.Float64(),
+        "speed_at_20m": pl.Float64(),
+        "speed_at_40m": pl.Float64(),
     }
 )
 
@@ -109,8 +112,22 @@ def _agent_rows(
         }
         for name in OUTCOMES[1:]:
             row[f"share_{name}"] = (part["outcome"] == name).mean()
-        rows.append(row)
+        rows.append(row | _safety(part))
     return rows
+
+
+def _safety(part: pl.DataFrame) -> dict[str, float | None]:
+    """Time below 1.5 s to collision per time of valid driving, and mean speeds of the vehicles that crossed the marks.
+
+    Nulls where the table has no safety measures, or no vehicle counts.
+    """
+    values: dict[str, float | None] = dict.fromkeys(("ttc_share", "speed_at_20m", "speed_at_40m"))
+    if "valid_steps" in part.columns and (exposure := part["valid_steps"].sum()):
+        values["ttc_share"] = part["ttc_below_1_5s_steps"].sum() / exposure
+        for name in ("speed_at_20m", "speed_at_40m"):
+            mean = part[name].cast(pl.Float64).mean()
+            values[name] = mean if isinstance(mean, float) else None
+    return values
 
 
 def summary_table(
@@ -124,7 +141,7 @@ def summary_table(
     reference on the same worlds, null for the reference itself and where the reference was not run.
 
     Args:
-        vehicles: Vehicle outcomes (`outcomes.VEHICLE_SCHEMA`).
+        vehicles: Vehicle outcomes (`outcomes.VEHICLE_SCHEMA`), with safety measures or without.
         conditions: Conditions in the order of the table.
         config: Bootstrap settings.
 
@@ -166,13 +183,17 @@ _SHARES = {
     "share_fault": "fault",
     "share_censored": "cens",
     "share_not_crossed": "none",
+    "ttc_share": "ttc",
+    "speed_at_20m": "v20",
+    "speed_at_40m": "v40",
 }
 WIDE = 140
 """Columns of the terminal that one table with everything needs."""
 _LEGEND = (
     "Passage: share of all vehicles with a valid passage; brackets: 95 % over worlds; change: against the same agent's "
     "reference on the same worlds. clos, open: passage by starting lane; strict: passage, merge and no event; merge: "
-    "of the merges owed; then shares by outcome: collision, off road, incursion, fault, censored, not crossed."
+    "of the merges owed; then shares by outcome: collision, off road, incursion, fault, censored, not crossed. ttc: time "
+    "below 1.5 s to collision per time of valid driving; v20, v40: mean speed at x = 20 and 40 m [m/s]."
 )
 
 
@@ -182,7 +203,7 @@ def _rate_cells(row: Mapping[str, float | None]) -> list[str]:
 
 
 def _share_cells(row: Mapping[str, float | None]) -> list[str]:
-    return [_number(row[key]) for key in _SHARES]
+    return [f"{row[key] or 0.0:.1f}" if key[:5] == "speed" and row[key] else _number(row[key]) for key in _SHARES]
 
 
 def rich_tables(summary: pl.DataFrame, agent: str, width: int = WIDE) -> list[Table]:
