@@ -37,8 +37,8 @@ class EvaluationConfig:
         horizon_s: Length of a run [s].
         solver: `vehicle`, or `xpbd` for the reference path on Newton's own solver, which is slower and runs on one
             thread. It is part of a result folder's identity.
-        max_batch: Worlds simulated at once; None takes 512 on a CPU (a larger batch is not faster there) and 8192 on a
-            GPU, or what half of the free memory holds. Results don't depend on it.
+        max_batch: Worlds simulated at once; None takes 128 on a CPU (64 per thread if that is more; a larger batch is
+            not faster there) and 8192 on a GPU, or what half of the free memory holds. Results don't depend on it.
         executor: `local`, `ray` for the machines of a cluster, or an object (`executors.Executor`).
         ray_address: Address of a Ray cluster, or `auto`; None starts Ray on this machine.
         bootstrap: Interval settings.

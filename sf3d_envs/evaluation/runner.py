@@ -181,7 +181,7 @@ class Evaluation:
             horizon_s=config.horizon_s,
             solver=config.solver,
             rich=config.rich,
-            max_batch=config.max_batch or batch_limit(self.device, config.rich / config.worlds),
+            max_batch=config.max_batch or batch_limit(self.device, config.threads, config.rich / config.worlds),
         )
         cells = [self._by_cell[cell] for cell in self.missing]
         return Work(agents=self.agents, given=self._given, cells=cells, seeds=self.seeds, settings=settings)
