@@ -83,7 +83,12 @@ class Evaluation:
         self.conditions = _select(self.suite, config.conditions)
         self.device = identity.check_device(config.device)
         self.executor = make_executor(config.executor, config.ray_address)
-        made = [(make_agent(given), given) for given in config.agents or ()]
+        try:
+            made = [(make_agent(given), given) for given in config.agents or ()]
+        except ValueError as error:
+            if config.agents == self.suite.agents:
+                raise ValueError(f"agents of suite {self.suite.name!r}: {error}") from error
+            raise
         self.agents = {agent.name: agent for agent, _ in made}
         self._given = {agent.name: given for agent, given in made}
         if len(self.agents) != len(made):

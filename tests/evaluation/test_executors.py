@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,6 +85,29 @@ def test_a_local_run_goes_on_with_ray_and_the_other_way_round(ray, local, tmp_pa
         assert len(result.computed) == 3
         assert seen[-1] == (3 * 1440, 3 * 1440)
         assert snapshot(out) == snapshot(local.out)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_a_killed_ray_run_goes_on(local, tmp_path):
+    """Killed after its first cell; Ray's own processes end with it."""
+    pytest.importorskip("ray", reason="needs the ray extra")
+    script = f"""
+import sys
+from sf3d_envs.evaluation import RayExecutor, evaluate
+ray = RayExecutor(num_cpus=1)
+evaluate(["idm17", "constant"], out=sys.argv[1], executor=ray, **{SHORT!r})
+"""
+    out = tmp_path / "out"
+    process = subprocess.Popen([sys.executable, "-c", script, str(out)], stderr=subprocess.DEVNULL)
+    while not list(out.glob("cells/*/*/manifest.json")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    rest = Evaluation(EvaluationConfig(agents=["idm17", "constant"], **SHORT), out)
+    assert len(rest.finished) >= 1
+    assert len(rest.run().computed) == 4 - len(rest.finished)
+    assert snapshot(out) == snapshot(local.out)
 
 
 def test_a_failing_worker_names_its_cells_and_the_others_are_finished(ray, tmp_path):

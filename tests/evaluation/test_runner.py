@@ -303,3 +303,38 @@ def test_a_folder_in_the_way_of_a_result_is_refused_before_computing(tmp_path):
     (tmp_path / "table.csv").mkdir()
     with pytest.raises(ValueError, match=r"its 'table\.csv' is a folder"):
         Evaluation(EvaluationConfig(worlds=1, conditions=["reference"]), tmp_path)
+
+
+TIERED = """
+agents = ["constant"]
+[[tiers]]
+name = "quick"
+worlds = 2
+seed0 = 7
+[[conditions]]
+slug = "reference"
+"""
+
+
+def test_a_tier_sets_worlds_seeds_and_the_suite_its_agents(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TIERED)
+    result = evaluate(suite=path, tier="quick", horizon_s=1.0, out=tmp_path / "out")
+    assert result.vehicles["scenario_seed"].unique().to_list() == [7, 8]
+    assert result.vehicles["agent"].unique().to_list() == ["constant"]
+    same = EvaluationConfig(suite=path, worlds=2, seed0=7, horizon_s=1.0)
+    assert Evaluation(same, tmp_path / "out").store.complete
+    with pytest.raises(
+        ValueError, match="worlds is 5, but tier 'quick' is 2 worlds from seed 7; leave out one of them"
+    ):
+        EvaluationConfig(suite=path, tier="quick", worlds=5)
+    with pytest.raises(ValueError, match="tier '1' is not in suite"):
+        EvaluationConfig(suite=path, tier="1")
+    assert EvaluationConfig(tier="2").worlds == 1024
+
+
+def test_an_unknown_agent_of_a_suite_names_the_suite(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TIERED.replace('"constant"', '"constnt"'))
+    with pytest.raises(ValueError, match="agents of suite 'mine': agent 'constnt' is unknown; did you mean 'constant'"):
+        Evaluation(EvaluationConfig(suite=path))
