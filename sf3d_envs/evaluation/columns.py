@@ -48,8 +48,8 @@ def safety_columns(measured: Mapping[str, np.ndarray]) -> pl.DataFrame:
     Returns:
         A frame of W·V rows with the columns of `SAFETY_SCHEMA`.
     """
-    frame = pl.DataFrame({name: np.ascontiguousarray(measured[name]).reshape(-1) for name in SAFETY_SCHEMA})
-    return frame.cast(dict(SAFETY_SCHEMA)).with_columns(pl.col(pl.Float32).fill_nan(None))
+    columns = {name: np.ascontiguousarray(measured[name]).reshape(-1) for name in SAFETY_SCHEMA}
+    return pl.DataFrame(columns, schema=SAFETY_SCHEMA).with_columns(pl.col(pl.Float32).fill_nan(None))
 
 
 def metric_schema() -> str:

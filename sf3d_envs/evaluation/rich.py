@@ -23,8 +23,8 @@ WINDOW_STEPS = 60
 _IDS = ("step", "scenario_seed", "vehicle")
 _FLOATS = [measure.name for measure in TRAJECTORY]
 _ZSTD_LEVEL = -1
-"""Measured on 61 MB of IDM trajectories: 26.6 MB in 0.29 s; level 1: 25.1 MB in 0.36 s; level 1 without byte-stream
-split: 29.1 MB in 0.38 s."""
+"""Chosen on 61 MB of IDM trajectories: a fifth less time than level 1 for 6 % more bytes. Byte-stream split saves 14 %
+of the bytes at no cost in time."""
 
 
 def _schema() -> Any:
@@ -48,15 +48,14 @@ class RichWriter:
 
         self.path = Path(path)
         self._arrow_schema = _schema()
-        self._file = pq.ParquetWriter(
-            os.fspath(path),
-            self._arrow_schema,
-            compression="zstd",
-            compression_level=_ZSTD_LEVEL,
-            use_dictionary=False,
-            use_byte_stream_split=_FLOATS,
-            write_statistics=list(_IDS),
-        )
+        options: dict[str, Any] = {
+            "compression": "zstd",
+            "compression_level": _ZSTD_LEVEL,
+            "use_dictionary": False,
+            "use_byte_stream_split": _FLOATS,
+            "write_statistics": list(_IDS),
+        }
+        self._file = pq.ParquetWriter(os.fspath(path), self._arrow_schema, **options)
 
     def write(self, step: np.ndarray, seed: np.ndarray, data: np.ndarray) -> None:
         """Append one window of at most `WINDOW_STEPS` control steps.

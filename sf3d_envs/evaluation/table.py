@@ -122,8 +122,8 @@ def _safety(part: pl.DataFrame) -> dict[str, float | None]:
     Nulls where the table has no safety measures, or no vehicle counts.
     """
     values: dict[str, float | None] = dict.fromkeys(("ttc_share", "speed_at_20m", "speed_at_40m"))
-    if "valid_steps" in part.columns and (exposure := part["valid_steps"].sum()):
-        values["ttc_share"] = part["ttc_below_1_5s_steps"].sum() / exposure
+    if "valid_steps" in part.columns and (exposure := int(part["valid_steps"].sum())):
+        values["ttc_share"] = int(part["ttc_below_1_5s_steps"].sum()) / exposure
         for name in ("speed_at_20m", "speed_at_40m"):
             mean = part[name].cast(pl.Float64).mean()
             values[name] = mean if isinstance(mean, float) else None

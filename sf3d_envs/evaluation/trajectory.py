@@ -49,7 +49,7 @@ class TrajectoryChunk:
             raise KeyError(f"unknown column {column!r}; known: {known}") from None
 
 
-def _world_indices(worlds: Sequence[int]) -> np.ndarray:
+def _world_indices(worlds: Sequence[int] | np.ndarray) -> np.ndarray:
     """Indices of worlds as int64; refuses what is no list of different non-negative ints."""
     listed = np.asarray(worlds)
     if listed.ndim != 1 or listed.size == 0 or listed.dtype.kind not in "iu":
@@ -92,8 +92,11 @@ class TrajectoryProbe:
         on_chunk: Callable[[TrajectoryChunk], object] | None = None,
         chunk_steps: int = CONTROL_HZ,
     ) -> None:
-        indices = None if isinstance(worlds, (int, np.integer, float, str)) else _world_indices(worlds)
-        count = len(indices) if indices is not None else worlds
+        indices: np.ndarray | None = None
+        count: Any = worlds
+        if isinstance(worlds, (list, tuple, range, np.ndarray)):
+            indices = _world_indices(worlds)
+            count = len(indices)
         for name, value, least, most in (
             ("worlds", count, 1, MAX_WORLDS),
             ("chunk_steps", chunk_steps, CONTROL_HZ, 3600),

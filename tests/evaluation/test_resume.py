@@ -163,6 +163,22 @@ def test_damage_is_named_and_repaired_on_request_only(copy, small, name, again, 
     assert snapshot(copy) == snapshot(small)
 
 
+def test_an_interrupted_repair_goes_on(copy, small):
+    """The commit mark is gone before a cell is made again, so the plain command finishes what the repair began."""
+
+    class Interrupted:
+        name = "interrupted"
+
+        def run(self, work, scratch, progress):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Evaluation(EvaluationConfig(**SMALL, executor=Interrupted()), copy, recompute=["constant/mu018"]).run()
+    assert not (copy / "manifest.json").exists()
+    Evaluation(EvaluationConfig(**SMALL), copy).run()
+    assert snapshot(copy) == snapshot(small)
+
+
 def test_an_edited_cell_manifest_of_a_committed_folder_is_damage(copy):
     path = copy / "cells/constant/mu018/manifest.json"
     manifest = json.loads(path.read_text())

@@ -10,7 +10,6 @@ from sf3d_envs.registry import (
     Condition,
     Suite,
     Tier,
-    Tier,
     list_conditions,
     list_suites,
     load_condition,
