@@ -81,23 +81,58 @@ class Condition:
         return self.friction is not None and self.friction <= EXTREME_FRICTION
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tier:
+    """A number of worlds that a suite is run on.
+
+    Attributes:
+        name: Name of the tier in its suite.
+        worlds: Scenario seeds per condition, at least 1.
+        seed0: First scenario seed, at least 0.
+
+    Raises:
+        ValueError: A value is out of range; the text names it.
+    """
+
+    name: str
+    worlds: int
+    seed0: int = 100_000
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if not self.name:
+            raise ValueError("name must not be empty")
+        if self.worlds < 1:
+            raise ValueError(f"worlds must be at least 1, got {self.worlds}")
+        if not 0 <= self.seed0 <= 2**64 - self.worlds:
+            raise ValueError(f"seed0 must be a scenario seed, 0 ... 2**64 - worlds, got {self.seed0}")
+
+
 @dataclass(frozen=True)
 class Suite:
-    """A named, ordered set of conditions.
+    """A named, ordered set of conditions, with what it is meant to be run on.
 
     Attributes:
         name: Suite name.
         conditions: The conditions, slugs unique.
+        tiers: Numbers of worlds, names unique.
+        agents: Names of the agents that are run where none is given.
 
     Raises:
-        ValueError: There is no condition, or two share a slug.
+        ValueError: There is no condition, or two share a slug, or two tiers a name.
     """
 
     name: str
     conditions: tuple[Condition, ...]
+    tiers: tuple[Tier, ...] = ()
+    agents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse empty suites and duplicate slugs."""
+        """Refuse empty suites and duplicate slugs, tiers and agents."""
+        for key, names in (("tier", [tier.name for tier in self.tiers]), ("agent", list(self.agents))):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"suite '{self.name}': {key} '{name}' is there {names.count(name)} times")
         if not self.conditions:
             raise ValueError(f"suite '{self.name}' holds no conditions")
         slugs = self.slugs
@@ -121,9 +156,26 @@ class Suite:
                 return condition
         raise ValueError(f"condition '{slug}' is not in suite '{self.name}'{suggest(slug, self.slugs)}")
 
+    def tier(self, name: str) -> Tier:
+        """Tier of a name.
+
+        Raises:
+            ValueError: The suite has no such tier; the text lists those it has.
+        """
+        for tier in self.tiers:
+            if tier.name == name:
+                return tier
+        known = [tier.name for tier in self.tiers]
+        hint = suggest(name, known) if known else "; it has no [[tiers]], give the number of worlds"
+        raise ValueError(f"tier '{name}' is not in suite '{self.name}'{hint}")
+
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over the name and each condition's slug, friction, grade, group and patches, without labels."""
+        """SHA-256 (hex) over the name and each condition's slug, friction, grade, group and patches, without labels.
+
+        Tiers and agents only choose what is run, and an evaluation records worlds, seeds and agents by themselves; so
+        they are not part of it.
+        """
         content = [
             [c.slug, c.friction, c.grade + 0.0, c.group, [[type(p).__name__, asdict(p)] for p in c.patches]]
             for c in self.conditions
@@ -138,7 +190,8 @@ def load_suite(name_or_path: str | os.PathLike[str] | Suite = DEFAULT_SUITE) -> 
         name_or_path: Packaged name, path of a TOML file with a ``[[conditions]]`` list, or a suite (returned as it is).
 
     Returns:
-        The suite. A file without ``name`` is named after its stem.
+        The suite. A file without ``name`` is named after its stem; ``[[tiers]]`` (name, worlds, seed0) and ``agents``
+        (list of names) may be left out.
 
     Raises:
         ValueError: Unknown name, unreadable file, unknown key or bad value; the text names it.
@@ -199,10 +252,27 @@ def _read_suite(name_or_path: str | os.PathLike[str]) -> Suite:
 
 def _suite(source: str, table: Mapping[str, Any]) -> Suite:
     where = f"'{source}'"
-    check_keys(where, table, ("name", "conditions"), ("conditions",))
+    check_keys(where, table, ("name", "conditions", "tiers", "agents"), ("conditions",))
     entries = tables(where, "conditions", table["conditions"])
     conditions = tuple(_condition(f"{where}, conditions[{i}]", entry) for i, entry in enumerate(entries))
-    return Suite(text(where, "name", table.get("name", _stem(source))), conditions)
+    tiers = tuple(
+        _tier(f"{where}, tiers[{i}]", entry) for i, entry in enumerate(tables(where, "tiers", table.get("tiers", [])))
+    )
+    agents = table.get("agents", [])
+    if not isinstance(agents, list) or not all(isinstance(name, str) and name for name in agents):
+        raise ValueError(f"{where}: agents must be a list of agent names, got {agents!r}")
+    return Suite(text(where, "name", table.get("name", _stem(source))), conditions, tiers, tuple(agents))
+
+
+def _tier(where: str, table: Mapping[str, Any]) -> Tier:
+    check_keys(where, table, ("name", "worlds", "seed0"), ("name", "worlds"))
+    for key in ("worlds", "seed0"):
+        if key in table and (isinstance(table[key], bool) or not isinstance(table[key], int)):
+            raise ValueError(f"{where}: {key} must be a whole number, got {table[key]!r}")
+    try:
+        return Tier(**{**table, "name": text(where, "name", table["name"])})
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _condition(where: str, table: Mapping[str, Any], default_slug: str | None = None) -> Condition:

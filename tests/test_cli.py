@@ -90,6 +90,12 @@ BAD_INPUT = [
     (["evaluate", "--out", "{out}", "--recompute", "idm17/mu18"], "--recompute is 'idm17/mu18'"),
     (["evaluate", "--out", "{file}"], "--out is"),
     (["evaluate", "--out", ""], "--out is ''"),
+    (["evaluate", "--out", "{out}", "--rich", "-1"], "--rich is -1"),
+    (["evaluate", "--out", "{out}", "--rich", "33"], "rich is 33; it must be in 0 ... worlds (32)"),
+    (["evaluate", "--out", "{out}", "--tier", "3"], "tier '3' is not in suite 'ucx-conditions-1'"),
+    (["evaluate", "--out", "{out}", "--tier", "1", "--worlds", "32"], "--tier is '1'; it sets worlds and seeds"),
+    (["evaluate", "--out", "{out}", "--executor", "dask"], "executor 'dask' is unknown"),
+    (["evaluate", "--out", "{out}", "--ray-address", "auto"], "ray_address is 'auto'; it needs executor 'ray'"),
     (["evaluate", "--out", "{file}/below"], "not a folder"),
     (["run", "SF3D/LaneClosure-mu18-v0"], "did you mean 'SF3D/LaneClosure-mu018-v0'?"),
     (["run", "CartPole-v1"], "ID 'CartPole-v1' is unknown"),
@@ -145,7 +151,7 @@ def test_evaluate_writes_the_folder_and_reuses_it(tmp_path):
     out = tmp_path / "out"
     first = sf3d(*SHORT_EVALUATION, "--out", out)
     assert first.exit_code == 0, first.stderr
-    assert "constant: rates and shares on 1 matched worlds" in first.stdout
+    assert "constant: rates, shares, safety on 1 matched worlds" in first.stdout
     assert "mu018" in first.stdout
     vehicles = pl.read_parquet(out / "vehicles.parquet")
     assert vehicles.height == 2 * 12
@@ -246,7 +252,7 @@ def test_run_agrees_with_evaluate(tmp_path):
     batch = evaluate("idm17", conditions=["reference", "mu012"], worlds=2, horizon_s=20.0).vehicles
     alone = run_world(make_agent("idm17"), load_condition("mu012"), 100_001, seconds=20.0)
     mine = (pl.col("condition") == "mu012") & (pl.col("scenario_seed") == 100_001)
-    assert alone.equals(batch.filter(mine))
+    assert alone.equals(batch.filter(mine).select(alone.columns))
 
 
 def test_a_folder_is_not_continued_with_another_solver(tmp_path):

@@ -14,6 +14,7 @@ EXAMPLES = examples(
     "sf3d evaluate --agent idm17 --worlds 8 --out results",
     "sf3d evaluate --agent idm17,constant --conditions reference,mu018 --out pair",
     "sf3d evaluate --suite my_roads.toml --worlds 32 --out mine",
+    "sf3d evaluate --suite ucx-conditions-1 --tier 2 --rich 64 --executor ray --ray-address auto --out tier2",
 )
 
 FEW_WORLDS = 8
@@ -21,40 +22,61 @@ FEW_WORLDS = 8
 
 def evaluate(
     out: Annotated[str, typer.Option(help="Result folder; finished cells in it are reused.")],
-    agent: Annotated[str, typer.Option(help="Agent, or several separated by commas.")] = "idm17",
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Agent, or several separated by commas; default: those of the suite, or idm17."),
+    ] = None,
     suite: Annotated[str, typer.Option(help="Suite of the registry, or path of a TOML file.")] = "ucx-conditions-1",
     conditions: Annotated[
         str | None, typer.Option(help="Slugs separated by commas, for example reference,mu018; default: all.")
     ] = None,
-    worlds: Annotated[int, typer.Option(help="Scenario seeds per condition.")] = 32,
-    seed0: Annotated[int, typer.Option(help="First scenario seed; 100000 is the benchmark's.")] = 100_000,
+    tier: Annotated[
+        str | None,
+        typer.Option(help="Tier of the suite, instead of --worlds and --seed0; ucx-conditions-1 has 1 and 2."),
+    ] = None,
+    worlds: Annotated[int | None, typer.Option(help="Scenario seeds per condition; default: 32.")] = None,
+    seed0: Annotated[int | None, typer.Option(help="First scenario seed; default: 100000, the benchmark's.")] = None,
+    rich: Annotated[int, typer.Option(help="Worlds per cell whose trajectories are recorded at 60 Hz.")] = 0,
     solver: Annotated[
         str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver (slower, one thread).")
     ] = "vehicle",
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
+    executor: Annotated[
+        str, typer.Option(help="local, or ray: each cell a task on any machine of a Ray cluster.")
+    ] = "local",
+    ray_address: Annotated[
+        str | None, typer.Option(help="Address of a Ray cluster, or auto; default: start Ray on this machine.")
+    ] = None,
     recompute: Annotated[
-        list[str] | None, typer.Option(metavar="CELL", help="Cell AGENT/CONDITION to compute again; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="CELL", help="Cell AGENT/CONDITION or merged file to make again; may be repeated."),
     ] = None,
 ) -> None:
     """Run agents over road conditions on the same worlds; print rates with 95 % intervals over worlds.
 
     All conditions use the same scenario seeds, so a change against the reference is a paired difference.
     The folder gets vehicles.parquet, worlds.parquet, table.csv, table.txt, pictures and manifest.json (last).
-    After an interrupt, the same command goes on with what is missing.
+    Each cell AGENT/CONDITION is written when it is finished: after an interrupt or a kill, the same command goes on
+    with what is missing and ends with the same files. A damaged file is named and made again with --recompute only.
     An agent that returns non-finite actions is named and the exit code is 1; its cells' manifests list where and when.
     """
     at_least("--worlds", worlds, 1)
     at_least("--seed0", seed0, 0)
+    at_least("--rich", rich, 0)
+    if tier is not None and (worlds is not None or seed0 is not None):
+        raise InputError(f"--tier is {tier!r}; it sets worlds and seeds, leave out --worlds and --seed0")
     at_least("--threads", threads, 1)
     if not out.strip():
         raise InputError("--out is ''; give a folder")
-    agents = split_names("--agent", agent)
+    agents = None if agent is None else split_names("--agent", agent)
     slugs = None if conditions is None else split_names("--conditions", conditions)
 
-    from ..evaluation import DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation import CellFailed, DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation.config import BENCHMARK_SEED0
     from ..evaluation.errors import bad_agents, error_lines
     from ..evaluation.progress import progress_bar
+    from ..evaluation.store import FolderInUse
 
     try:
         with checked_input():
@@ -62,11 +84,15 @@ def evaluate(
                 agents=agents,
                 suite=suite,
                 conditions=slugs,
-                worlds=worlds,
-                seed0=seed0,
+                tier=tier,
+                worlds=32 if worlds is None else worlds,
+                seed0=BENCHMARK_SEED0 if seed0 is None else seed0,
+                rich=rich,
                 solver=solver,
                 device=device,
                 threads=threads,
+                executor=executor,
+                ray_address=ray_address,
             )
             evaluation = Evaluation(config, out, recompute or ())
     except DamagedCell as error:
@@ -77,6 +103,10 @@ def evaluate(
     try:
         with progress_bar() as show:
             result = evaluation.run(show)
+    except CellFailed as error:
+        raise OSError(f"--out is {out!r}: {error}") from error
+    except (FolderInUse, ConnectionError):
+        raise
     except OSError as error:
         reason = error.strerror or error
         raise OSError(f"--out is {out!r}: {reason}; finished cells stay, the same command goes on") from error
@@ -84,10 +114,11 @@ def evaluate(
         print(f"finished cells stay in {out}; the same command goes on with what is missing", file=sys.stderr)
         raise
     result.print()
-    if worlds < FEW_WORLDS:
-        print(f"{worlds} worlds are too few for the intervals to mean much; use --worlds 32 or more", file=sys.stderr)
+    count = config.worlds
+    if count < FEW_WORLDS:
+        print(f"{count} worlds are too few for the intervals to mean much; use --worlds 32 or more", file=sys.stderr)
     typer.echo(f"{result.vehicles.height} vehicle outcomes in {out}")
-    for line in error_lines(result.errors, worlds):
+    for line in error_lines(result.errors, count):
         print(f"warning: {line}", file=sys.stderr)
     if agents := bad_agents(result.errors):
         raise CheckFailedError(f"non-finite actions, which count as zero, came from {', '.join(agents)}")

@@ -14,6 +14,8 @@ from ..task.termination import MAX_HORIZON_S
 if TYPE_CHECKING:
     from ..agents import Agent
     from ..envs.errors import WorldError
+    from ..envs.probes import Probe
+    from .trajectory import TrajectoryChunk
 
 CONTROL_HZ = 60
 _CHECK_SECONDS = 1.0
@@ -28,6 +30,7 @@ class BatchResult:
 
     Attributes:
         task: Task arrays, [W, V] or [W].
+        safety: Arrays of `SafetyProbe.result`, [W, V].
         position: Body centres at the end [m], shape [W, V, 3].
         closing_lane: Per vehicle, whether it starts in the closing lane, length V.
         extents: Edges of the terrain (x_min, x_max, y_min, y_max) [m].
@@ -36,6 +39,7 @@ class BatchResult:
     """
 
     task: Mapping[str, np.ndarray]
+    safety: Mapping[str, np.ndarray]
     position: np.ndarray
     closing_lane: Sequence[bool]
     extents: tuple[float, float, float, float]
@@ -70,6 +74,7 @@ def make_scoring_env(
     threads: int | None = None,
     horizon_s: float = 66.0,
     solver: str = "vehicle",
+    probes: Sequence[Probe] = (),
 ) -> Any:
     """A `TorchEnv` under the scoring rules, reset to one world per (condition, seed) pair.
 
@@ -81,6 +86,7 @@ def make_scoring_env(
         threads: CPU threads; None leaves the choice to the simulator.
         horizon_s: Length of a run [s].
         solver: `vehicle`, or `xpbd` for the reference path.
+        probes: What measures inside the step.
 
     Returns:
         The environment; the caller closes it.
@@ -98,6 +104,7 @@ def make_scoring_env(
         solver=solver,
         device=device,
         threads=threads,
+        probes=probes,
     )
     try:
         env.reset(options={"scenario_seed": list(seeds)})
@@ -159,8 +166,10 @@ def run_batch(
     horizon_s: float = 66.0,
     solver: str = "vehicle",
     progress: Callable[[int], None] | None = None,
+    rich_worlds: Sequence[int] = (),
+    on_chunk: Callable[[TrajectoryChunk], object] | None = None,
 ) -> BatchResult:
-    """Drive all vehicles of every (condition, seed) pair with one agent.
+    """Drive all vehicles of every (condition, seed) pair with one agent; safety measures are always taken.
 
     Args:
         agent: Drives all vehicles of all worlds, at its own decision rate.
@@ -171,12 +180,17 @@ def run_batch(
         horizon_s: Length of a run [s].
         solver: As for `make_scoring_env`.
         progress: Called with the control steps done.
+        rich_worlds: Indices of worlds whose trajectories go to `on_chunk`, in chunks of 60 control steps that begin at
+            the start of the run; the last one may be shorter.
+        on_chunk: Takes them.
 
     Returns:
         Task arrays, final positions and digests of the batch.
     """
     from ..terrain.lane_closure import LaneClosureRoad
+    from .logged import logging_probes
 
+    safety, *trajectories = logging_probes(list(rich_worlds), on_chunk)
     world_conditions, world_seeds = matched(conditions, seeds)
     env = make_scoring_env(
         world_conditions,
@@ -186,15 +200,19 @@ def run_batch(
         threads=threads,
         horizon_s=horizon_s,
         solver=solver,
+        probes=[safety, *trajectories],
     )
     try:
         digests = env.digests()
         for steps in drive(env, agent, horizon_s):
             if progress is not None and steps % CONTROL_HZ == 0:
                 progress(steps)
+        for probe in trajectories:
+            probe.flush()
         view, road = env.view, LaneClosureRoad()
         return BatchResult(
             task=env.task_numpy(),
+            safety=safety.result(),
             position=view.body_q.numpy().reshape(view.num_worlds, view.num_vehicles, 7)[..., :3].copy(),
             closing_lane=closing_lane(env),
             extents=(road.x_min, road.x_max, road.y_min, road.y_max),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import os
+import io
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +13,7 @@ import polars as pl
 
 from ..registry import Condition
 from .batch import drive, make_scoring_env
+from .store import write_bytes
 from .table import REFERENCE
 
 if TYPE_CHECKING:
@@ -36,15 +37,18 @@ def _has_renderer() -> bool:
 def _save(image: np.ndarray, path: Path) -> None:
     from PIL import Image
 
-    handle, name = tempfile.mkstemp(suffix=".png", dir=path.parent)
-    os.close(handle)
-    try:
-        Image.fromarray(image).save(name)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="png")
+    write_bytes(path, buffer.getvalue())
+
+
+def _save_plot(table: pl.DataFrame, path: Path) -> None:
+    from ..render.plots import plot_passage
+
+    with tempfile.TemporaryDirectory(prefix="sf3d-") as folder:
+        file = Path(folder) / path.name
+        plot_passage(table, file)
+        write_bytes(path, file.read_bytes())
 
 
 def write_figures(
@@ -75,10 +79,8 @@ def write_figures(
     """
     if not _has_renderer():
         return []
-    from ..render.plots import plot_passage
-
     written = [out / f"passage-{agent.name}.png"]
-    plot_passage(table.filter(pl.col("agent") == agent.name), written[0])
+    _save_plot(table.filter(pl.col("agent") == agent.name), written[0])
     by_slug = {c.slug: c for c in conditions}
     others = [slug for slug in (*_PAIR_PREFERENCE, *reversed(by_slug)) if slug in by_slug and slug != REFERENCE]
     if REFERENCE in by_slug and others:

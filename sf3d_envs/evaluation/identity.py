@@ -12,6 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 _PACKAGES = ("newton", "warp-lang", "torch", "numpy")
+_WRITERS = ("polars", "pyarrow", "matplotlib", "pillow")
 _NO_RESULT = ("sf3d_envs/cli/", "sf3d_envs/render/", "sf3d_envs/benchmark.py")
 _SOURCES = ("sf3d_envs", "sf3d_envs.agents", "sf3d_envs.registry")
 
@@ -46,8 +47,17 @@ def code_digest() -> str:
 
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that take part in a result; `absent` where one is not installed."""
+    return _versions(_PACKAGES)
+
+
+def writer_versions() -> dict[str, str]:
+    """Versions of the packages that write files: they decide bytes, not results."""
+    return _versions(_WRITERS)
+
+
+def _versions(names: tuple[str, ...]) -> dict[str, str]:
     versions = {}
-    for name in _PACKAGES:
+    for name in names:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -47,11 +47,12 @@ class TrajectoryInputs:
 
 @wp.struct
 class TrajectoryRing:
-    """The last S control steps of the first N worlds with V vehicles."""
+    """The last S control steps of N recorded worlds with V vehicles."""
 
     data: wp.array4d(dtype=float)  # [S, N, V, len(TRAJECTORY)]
     step: wp.array2d(dtype=wp.int32)  # [S, N] the world's step count, -1 where the world was not stepped
     seed: wp.array2d(dtype=wp.uint64)  # [S, N] scenario seed
+    row: wp.array(dtype=wp.int32)  # [W] place of a world among the N recorded ones, -1 = not recorded
     slot: wp.array2d(dtype=wp.int32)  # [N, V] where the vehicle's next row goes
     last_step: wp.array2d(dtype=wp.int32)  # [N, V] step count at the last look
 
@@ -61,16 +62,17 @@ def write_rows(inputs: TrajectoryInputs, ring: TrajectoryRing, world_begin: int)
     """Thread per vehicle: write its row of this control step and move on; a frozen world leaves only a mark."""
     w, v = wp.tid()
     w = w + world_begin
-    if w >= ring.slot.shape[0]:
+    n = ring.row[w]
+    if n < 0:
         return
-    slot = ring.slot[w, v]
-    ring.slot[w, v] = (slot + 1) % ring.data.shape[0]
+    slot = ring.slot[n, v]
+    ring.slot[n, v] = (slot + 1) % ring.data.shape[0]
     step = inputs.step[w]
-    stepped = step != ring.last_step[w, v]
-    ring.last_step[w, v] = step
+    stepped = step != ring.last_step[n, v]
+    ring.last_step[n, v] = step
     if v == 0:
-        ring.step[slot, w] = wp.where(stepped, step, -1)
-        ring.seed[slot, w] = inputs.seed[w]
+        ring.step[slot, n] = wp.where(stepped, step, -1)
+        ring.seed[slot, n] = inputs.seed[w]
     if not stepped:
         return
 
@@ -87,31 +89,32 @@ def write_rows(inputs: TrajectoryInputs, ring: TrajectoryRing, world_begin: int)
     if total > 0.0:
         mean = wp.dot(friction, load) / total
 
-    ring.data[slot, w, v, X] = pose[0]
-    ring.data[slot, w, v, Y] = pose[1]
-    ring.data[slot, w, v, Z] = pose[2]
-    ring.data[slot, w, v, YAW] = wp.atan2(heading[1], heading[0])
-    ring.data[slot, w, v, PITCH] = pitch_angle(q)
-    ring.data[slot, w, v, ROLL] = roll_angle(q)
-    ring.data[slot, w, v, SPEED_LONG] = velocity[0]
-    ring.data[slot, w, v, SPEED_LAT] = velocity[1]
-    ring.data[slot, w, v, YAW_RATE] = wp.quat_rotate_inv(q, wp.spatial_bottom(inputs.body_qd[body]))[2]
-    ring.data[slot, w, v, ACCEL] = inputs.forward_accel[w, v]
-    ring.data[slot, w, v, COMMAND_ACCEL] = command[0]
-    ring.data[slot, w, v, COMMAND_STEER] = command[1]
-    ring.data[slot, w, v, STEER_ANGLE] = inputs.steer_angle[w, v]
+    ring.data[slot, n, v, X] = pose[0]
+    ring.data[slot, n, v, Y] = pose[1]
+    ring.data[slot, n, v, Z] = pose[2]
+    ring.data[slot, n, v, YAW] = wp.atan2(heading[1], heading[0])
+    ring.data[slot, n, v, PITCH] = pitch_angle(q)
+    ring.data[slot, n, v, ROLL] = roll_angle(q)
+    ring.data[slot, n, v, SPEED_LONG] = velocity[0]
+    ring.data[slot, n, v, SPEED_LAT] = velocity[1]
+    ring.data[slot, n, v, YAW_RATE] = wp.quat_rotate_inv(q, wp.spatial_bottom(inputs.body_qd[body]))[2]
+    ring.data[slot, n, v, ACCEL] = inputs.forward_accel[w, v]
+    ring.data[slot, n, v, COMMAND_ACCEL] = command[0]
+    ring.data[slot, n, v, COMMAND_STEER] = command[1]
+    ring.data[slot, n, v, STEER_ANGLE] = inputs.steer_angle[w, v]
     for k in range(4):
-        ring.data[slot, w, v, LOAD + k] = load[k]
-    ring.data[slot, w, v, FRICTION] = mean
-    ring.data[slot, w, v, EVENT] = float(inputs.event[w, v])
-    ring.data[slot, w, v, VALID] = float(inputs.valid[w, v])
+        ring.data[slot, n, v, LOAD + k] = load[k]
+    ring.data[slot, n, v, FRICTION] = mean
+    ring.data[slot, n, v, EVENT] = float(inputs.event[w, v])
+    ring.data[slot, n, v, VALID] = float(inputs.valid[w, v])
 
 
 @wp.kernel
 def restart_rows(mask: wp.array(dtype=wp.bool), ring: TrajectoryRing, world_begin: int):
     """Thread per world: masked worlds count their steps from 0 again."""
     w = wp.tid() + world_begin
-    if w >= ring.slot.shape[0] or not mask[w]:
+    n = ring.row[w]
+    if n < 0 or not mask[w]:
         return
     for v in range(ring.slot.shape[1]):
-        ring.last_step[w, v] = 0
+        ring.last_step[n, v] = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import datetime
+import io
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..registry import Condition, Suite, load_suite
+from ..sim.dynamics import CONTROL_HZ, SUBSTEPS
 from . import figures, identity
-from .batch import BatchResult, agent_is_row_invariant, decision_count, run_batch
+from .batch import agent_is_row_invariant, decision_count
+from .cells import CellSettings, FinishedCell, batch_limit
+from .columns import metric_schema
 from .config import BENCHMARK_SEED0, EvaluationConfig
 from .errors import CellErrors, error_lines
-from .outcomes import RunLabels, vehicle_outcomes, world_outcomes
+from .executors import Progress, Work, make_executor
 from .store import ResultStore, check_writable, file_digest, write_bytes, write_parquet
 from .table import ConditionFacts, print_tables, summary_table, table_text
 
 if TYPE_CHECKING:
     from ..agents import Agent
-
-Progress = Callable[[str, int, int], None]
-"""Called with (label, control steps done, control steps in all)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,8 @@ class EvaluationResult:
     """Outcome of an evaluation.
 
     Attributes:
-        vehicles: One row per vehicle (`outcomes.VEHICLE_SCHEMA`), sorted by agent, condition, scenario_seed, vehicle.
+        vehicles: One row per vehicle (`columns.VEHICLE_TABLE_SCHEMA`), sorted by agent, condition, scenario_seed,
+            vehicle.
         worlds: One row per world (`outcomes.WORLD_SCHEMA`), sorted likewise.
         table: One row per agent and condition (`table.SUMMARY_SCHEMA`), agents by name, conditions in suite order.
         manifest: What was run, as JSON values.
@@ -62,12 +64,14 @@ class Evaluation:
     Args:
         config: What to evaluate.
         out: Result folder; None keeps everything in memory.
-        recompute: Cells `<agent>/<condition>` to compute again although they are finished.
+        recompute: Cells `<agent>/<condition>`, or merged files such as `table.csv`, to make again although they are
+            finished.
 
     Raises:
         ValueError: For an unknown agent, suite, condition or device, a value out of range, an unwritable folder, or a
             folder that holds a different evaluation (`store.ManifestConflict`).
-        DamagedCell: If a finished cell in `out` was changed.
+        DamagedCell: If a finished cell or a merged file in `out` was changed.
+        ImportError: If the executor needs a package that is not installed.
     """
 
     def __init__(self, config: EvaluationConfig, out: str | Path | None = None, recompute: Sequence[str] = ()) -> None:
@@ -78,49 +82,70 @@ class Evaluation:
         self.suite: Suite = load_suite(config.suite)
         self.conditions = _select(self.suite, config.conditions)
         self.device = identity.check_device(config.device)
-        self.agents = {agent.name: agent for agent in (make_agent(a) for a in config.agents)}
-        if len(self.agents) != len(config.agents):
-            raise ValueError(
-                f"agents is {[a.name for a in map(make_agent, config.agents)]}; each agent may appear once"
-            )
+        self.executor = make_executor(config.executor, config.ray_address)
+        try:
+            made = [(make_agent(given), given) for given in config.agents or ()]
+        except ValueError as error:
+            if config.agents == self.suite.agents:
+                raise ValueError(f"agents of suite {self.suite.name!r}: {error}") from error
+            raise
+        self.agents = {agent.name: agent for agent, _ in made}
+        self._given = {agent.name: given for agent, given in made}
+        if len(self.agents) != len(made):
+            raise ValueError(f"agents is {[agent.name for agent, _ in made]}; each agent may appear once")
         for agent in self.agents.values():
             decision_count(config.horizon_s, agent.decision_hz)
         self.seeds = [config.seed0 + i for i in range(config.worlds)]
-        cells = {
-            f"{name}/{condition.slug}": {"agent_digest": agent.digest, "decision_hz": agent.decision_hz}
-            for name, agent in self.agents.items()
-            for condition in self.conditions
-        }
+        self._by_cell = {f"{name}/{c.slug}": (name, c) for name in self.agents for c in self.conditions}
         self.out = None if out is None else check_writable(out)
         if self.out is not None:
-            for name in self._output_names():
+            for name in (*self._output_names(), "run.json"):
                 if (self.out / name).is_dir():
                     raise ValueError(
                         f"--out is {str(out)!r}, but its {name!r} is a folder; move it or give another folder"
                     )
-        self.store = ResultStore(self.out or Path("."), self._identity(), cells)
-        self.finished = [] if out is None else self.store.check(recompute)
-        if out is None and recompute:
+        elif recompute:
             raise ValueError(f"recompute is {list(recompute)}; it needs a result folder")
+        elif config.rich:
+            raise ValueError(f"rich is {config.rich}; trajectories go to files, so it needs a result folder")
+        self.store = ResultStore(self.out or Path("."), self._identity(), self._cell_identities())
+        self.finished = [] if out is None else self.store.check(recompute, self._output_names())
 
     def _output_names(self) -> tuple[str, ...]:
         pictures = [name for agent in self.agents for name in (f"passage-{agent}.png", f"matched-{agent}.png")]
         return ("vehicles.parquet", "worlds.parquet", "table.csv", "table.txt", "manifest.json", *pictures)
 
     def _identity(self) -> dict[str, Any]:
+        """What decides the results and is the same for all cells."""
         config = self.config
         return {
             "suite": self.suite.name,
             "suite_digest": self.suite.digest,
             "worlds": config.worlds,
             "seed0": config.seed0,
+            "rich": config.rich,
             "rules": "scoring",
             "horizon_s": config.horizon_s,
+            "control_hz": CONTROL_HZ,
+            "substeps": SUBSTEPS,
             "solver": config.solver,
             "device": identity.device_name(self.device),
             "packages": identity.package_versions(),
             "code": identity.code_digest(),
+            "metrics": metric_schema(),
         }
+
+    def _cell_identities(self) -> dict[str, dict[str, Any]]:
+        """What decides the results of one cell alone; the terrain follows from condition and suite."""
+        agents = {
+            name: {
+                "agent_digest": agent.digest,
+                "checkpoint_digest": getattr(agent, "checkpoint_digest", None),
+                "decision_hz": agent.decision_hz,
+            }
+            for name, agent in self.agents.items()
+        }
+        return {cell: agents[name] for cell, (name, _) in self._by_cell.items()}
 
     @property
     def missing(self) -> list[str]:
@@ -130,115 +155,68 @@ class Evaluation:
     def run(self, progress: Progress | None = None) -> EvaluationResult:
         """Compute the missing cells, merge all cells, and write tables and pictures.
 
-        An interrupt leaves finished cells in place; the next run with the same configuration goes on from there.
+        An interrupt or a kill leaves finished cells in place; the next run with the same configuration goes on from
+        there, and the files it ends with are those of a run that was never interrupted (`run.json` apart, which holds
+        the times). A complete folder is read, and nothing in it is touched.
 
         Args:
-            progress: Called after each stretch of simulation.
+            progress: Called after each stretch of simulation, with the work of all missing cells.
 
         Returns:
             The results of all cells, reused ones included.
+
+        Raises:
+            executors.CellFailed: If cells failed on workers; the others are finished.
+            store.FolderInUse: If another process is writing to the folder.
         """
-        computed = tuple(self.missing)
-        memory: dict[str, dict[str, pl.DataFrame]] = {}
-        records: dict[str, Any] = {}
-        if self.out is not None and computed:
-            self.store.begin_commit()
-        total = sum(len(batch.seeds) * len(batch.conditions) for batch in self._batches()) * self._horizon_steps
-        done = 0
-        for batch in self._batches():
-            base, worlds = done, len(batch.seeds) * len(batch.conditions)
-            if progress is not None:
-                progress(batch.label, base, total)
-            tick = None if progress is None else _scaled(progress, batch.label, base, worlds, total)
-            started = time.perf_counter()
-            result = run_batch(
-                self.agents[batch.agent],
-                batch.conditions,
-                batch.seeds,
-                device=self.device,
-                threads=self.config.threads,
-                horizon_s=self.config.horizon_s,
-                solver=self.config.solver,
-                progress=tick,
-            )
-            seconds = (time.perf_counter() - started) / len(batch.conditions)
-            done += worlds * self._horizon_steps
-            for i, condition in enumerate(batch.conditions):
-                cell = f"{batch.agent}/{condition.slug}"
-                frames = self._frames(batch, result, i)
-                parts = memory.get(cell)
-                frames = frames if parts is None else {k: pl.concat([parts[k], frames[k]]) for k in frames}
-                memory[cell] = frames
-                record = _merge_records(records.get(cell), result.record(i, len(batch.seeds)), seconds)
-                records[cell] = record
-                if batch.last and self.out is not None:
-                    self.store.write_cell(cell, frames, record)
-        return self._collect(memory, computed, self._errors(records))
-
-    def _errors(self, records: Mapping[str, Any]) -> CellErrors:
-        """Errors of the cells that had any, from this run or from the folder."""
-        found = {}
-        for cell in self.store.cells:
-            record = records[cell] if cell in records else self.store.read_record(cell)
-            if record.get("errors"):
-                found[cell] = record["errors"]
-        return found
-
-    @property
-    def _horizon_steps(self) -> int:
-        return round(self.config.horizon_s * 60)
-
-    def _batches(self) -> Iterator[_Batch]:
-        """Missing cells in condition-major batches; a cell larger than a batch is split by seeds."""
-        limit = self.config.max_batch or (512 if self.device == "cpu" else 8192)
-        missing = set(self.missing)
-        for name in self.agents:
-            todo = [c for c in self.conditions if f"{name}/{c.slug}" in missing]
-            per_batch = max(1, limit // len(self.seeds))
-            for begin in range(0, len(todo), per_batch):
-                group = todo[begin : begin + per_batch]
-                for first in range(0, len(self.seeds), limit):
-                    seeds = self.seeds[first : first + limit]
-                    yield _Batch(name, group, seeds, last=seeds[-1] == self.seeds[-1])
-
-    def _frames(self, batch: _Batch, result: BatchResult, index: int) -> dict[str, pl.DataFrame]:
-        count = len(batch.seeds)
-        mine = slice(index * count, (index + 1) * count)
-        labels = RunLabels(
-            agent=batch.agent,
-            condition=[batch.conditions[index].slug] * count,
-            scenario_seed=batch.seeds,
-            closing_lane=result.closing_lane,
-            horizon_steps=self._horizon_steps,
-        )
-        task = {name: array[mine] for name, array in result.task.items()}
-        worlds = world_outcomes(task, labels, result.position[mine], result.extents)
-        return {"vehicles": vehicle_outcomes(task, labels), "worlds": worlds}
-
-    def _collect(
-        self, memory: dict[str, dict[str, pl.DataFrame]], computed: tuple[str, ...], errors: CellErrors
-    ) -> EvaluationResult:
-        def merged(stem: str, *keys: str) -> pl.DataFrame:
-            if self.out is not None:
-                return self.store.read_cells(stem).sort("agent", "condition", "scenario_seed", *keys)
-            frames = [memory[cell][stem] for cell in self.store.cells]
-            return pl.concat(frames).sort("agent", "condition", "scenario_seed", *keys)
-
-        vehicles, worlds = merged("vehicles", "vehicle"), merged("worlds")
-        facts = [condition_facts(c) for c in self.conditions]
-        table = summary_table(vehicles, facts, self.config.bootstrap)
         if self.out is None:
-            manifest = {"identity": self.store.identity, "cells": self.store.cells, "record": {"errors": errors}}
-            return EvaluationResult(
-                vehicles=vehicles,
-                worlds=worlds,
-                table=table,
-                manifest=manifest,
-                out=None,
-                computed=computed,
-                errors=errors,
-            )
+            cells = {cell.name: cell for cell in self.executor.run(self._work(), None, progress)}
+            return self._in_memory(cells)
+        if self.store.complete:
+            vehicles, worlds = (pl.read_parquet(self.out / f"{stem}.parquet") for stem in ("vehicles", "worlds"))
+            return self._result(vehicles, worlds, self.store.read_manifest(), ())
+        with self.store.writing() as scratch:
+            return self._compute(scratch, progress)
+
+    def _work(self) -> Work:
+        config = self.config
+        settings = CellSettings(
+            device=self.device,
+            threads=config.threads,
+            horizon_s=config.horizon_s,
+            solver=config.solver,
+            rich=config.rich,
+            max_batch=config.max_batch or batch_limit(self.device, config.threads, config.rich / config.worlds),
+        )
+        cells = [self._by_cell[cell] for cell in self.missing]
+        return Work(agents=self.agents, given=self._given, cells=cells, seeds=self.seeds, settings=settings)
+
+    def _compute(self, scratch: Path, progress: Progress | None) -> EvaluationResult:
+        assert self.out is not None
+        started = time.perf_counter()
+        computed = tuple(self.missing)
+        run: dict[str, Any] = {
+            "started": datetime.datetime.now(datetime.UTC).isoformat(),
+            "executor": self.executor.name,
+            "threads": self.config.threads,
+            "machine": identity.machine(),
+            "reused": len(self.finished),
+            "cells": {},
+        }
+
+        def note() -> None:
+            self.store.write_run({**run, "seconds": round(time.perf_counter() - started, 3)})
+
         self.store.begin_commit()
+        if computed:
+            for cell in self.executor.run(self._work(), scratch, progress):
+                self.store.write_cell(cell.name, cell.files, cell.record)
+                run["cells"][cell.name] = round(cell.seconds, 3)
+                note()
+        records = {cell: self.store.read_record(cell) for cell in self.store.cells}
+        vehicles = self.store.read_cells("vehicles").sort("agent", "condition", "scenario_seed", "vehicle")
+        worlds = self.store.read_cells("worlds").sort("agent", "condition", "scenario_seed")
+        table = self._table(vehicles)
         files = {
             "vehicles.parquet": write_parquet(self.out / "vehicles.parquet", vehicles),
             "worlds.parquet": write_parquet(self.out / "worlds.parquet", worlds),
@@ -257,57 +235,54 @@ class Evaluation:
                 solver=self.config.solver,
             )
             files |= {path.name: file_digest(path) for path in pictures}
-        manifest = self.store.commit(files, {**self._record(), "errors": errors})
+        record = {**self._record(), "errors": _errors(records)}
+        note()
+        return self._result(vehicles, worlds, self.store.commit(files, record), computed)
+
+    def _in_memory(self, cells: Mapping[str, FinishedCell]) -> EvaluationResult:
+        def joined(stem: str, *keys: str) -> pl.DataFrame:
+            frames = [pl.read_parquet(io.BytesIO(_content(cells[cell], stem))) for cell in self.store.cells]
+            return pl.concat(frames).sort("agent", "condition", "scenario_seed", *keys)
+
+        errors = _errors({cell: cells[cell].record for cell in self.store.cells})
+        manifest = {"identity": self.store.identity, "cells": self.store.cells, "record": {"errors": errors}}
+        return self._result(joined("vehicles", "vehicle"), joined("worlds"), manifest, tuple(self.store.cells))
+
+    def _table(self, vehicles: pl.DataFrame) -> pl.DataFrame:
+        return summary_table(vehicles, [condition_facts(c) for c in self.conditions], self.config.bootstrap)
+
+    def _result(
+        self, vehicles: pl.DataFrame, worlds: pl.DataFrame, manifest: dict[str, Any], computed: tuple[str, ...]
+    ) -> EvaluationResult:
         return EvaluationResult(
             vehicles=vehicles,
             worlds=worlds,
-            table=table,
+            table=self._table(vehicles),
             manifest=manifest,
             out=self.out,
             computed=computed,
-            errors=errors,
+            errors=manifest["record"]["errors"],
         )
 
     def _record(self) -> dict[str, Any]:
-        """What describes the run without deciding its results."""
+        """What describes the evaluation without deciding its results; the same however it was computed."""
         probe = (self.conditions[0], self.conditions[-1], self.seeds[-1], self.device, self.config.solver)
-        invariant = {name: agent_is_row_invariant(agent, *probe) for name, agent in self.agents.items()}
-        facts = [condition_facts(c).__dict__ for c in self.conditions]
-        bootstrap = dataclasses.asdict(self.config.bootstrap)
         return {
-            "row_invariant": invariant,
-            "bootstrap": bootstrap,
-            "conditions": facts,
-            "machine": identity.machine(),
+            "row_invariant": {name: agent_is_row_invariant(agent, *probe) for name, agent in self.agents.items()},
+            "bootstrap": dataclasses.asdict(self.config.bootstrap),
+            "conditions": [condition_facts(c).__dict__ for c in self.conditions],
+            "writers": identity.writer_versions(),
         }
 
 
-@dataclass(frozen=True)
-class _Batch:
-    agent: str
-    conditions: Sequence[Condition]
-    seeds: Sequence[int]
-    last: bool
-
-    @property
-    def label(self) -> str:
-        first, last = self.conditions[0].slug, self.conditions[-1].slug
-        return f"{self.agent}: {first}" if first == last else f"{self.agent}: {first} ... {last}"
+def _content(cell: FinishedCell, stem: str) -> bytes:
+    content = cell.files[stem]
+    return content.read_bytes() if isinstance(content, Path) else content
 
 
-def _scaled(progress: Progress, label: str, base: int, worlds: int, total: int) -> Callable[[int], None]:
-    return lambda steps: progress(label, base + steps * worlds, total)
-
-
-def _merge_records(before: dict[str, Any] | None, now: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Records of the seed slices of one cell: lists grow, single digests stay, seconds add up."""
-    merged = {**now, "seconds": round(seconds, 3)}
-    if before is not None:
-        for key, value in now.items():
-            if isinstance(value, list):
-                merged[key] = before[key] + value
-        merged["seconds"] = round(before["seconds"] + seconds, 3)
-    return json.loads(json.dumps(merged))
+def _errors(records: Mapping[str, Mapping[str, Any]]) -> CellErrors:
+    """Errors of the cells that had any."""
+    return {cell: record["errors"] for cell, record in records.items() if record.get("errors")}
 
 
 def _select(suite: Suite, slugs: Sequence[str] | None) -> list[Condition]:
@@ -329,7 +304,7 @@ def condition_facts(condition: Condition) -> ConditionFacts:
 
 
 def evaluate(
-    agents: str | Agent | Sequence[str | Agent] = "idm17",
+    agents: str | Agent | Sequence[str | Agent] | None = None,
     *,
     out: str | Path | None = None,
     progress: bool = False,
@@ -346,7 +321,7 @@ def evaluate(
         ```
 
     Args:
-        agents: One agent or several, by name or as objects.
+        agents: One agent or several, by name or as objects; None takes those of the suite, or `idm17`.
         out: Result folder; finished cells in it are reused. None keeps the results in memory.
         progress: Show a progress bar on stderr.
         **settings: Further fields of `EvaluationConfig`.
@@ -361,7 +336,8 @@ def evaluate(
     Warns:
         RuntimeWarning: If an agent returned non-finite actions, or a world had another error; one line for each kind.
     """
-    listed = [agents] if isinstance(agents, str) or not isinstance(agents, Sequence) else list(agents)
+    one = isinstance(agents, str) or not isinstance(agents, Sequence)
+    listed = None if agents is None else [agents] if one else list(agents)
     evaluation = Evaluation(EvaluationConfig(agents=listed, **settings), out)
     if progress:
         from .progress import progress_bar

@@ -1,29 +1,62 @@
 """Result folders: atomic files, cells that can be resumed, and a manifest that is written last.
 
 ```
-DIR/cells/<agent>/<condition>/{vehicles.parquet, worlds.parquet, manifest.json}
+DIR/cells/<agent>/<condition>/{vehicles.parquet, worlds.parquet, [rich.parquet], manifest.json}
 DIR/{vehicles.parquet, worlds.parquet, table.csv, table.txt, ...}
 DIR/manifest.json                       (commit mark: it exists only when everything it lists is in place)
+DIR/run.json                            (times and machine of each run; never compared, never hashed)
 ```
-A cell is one agent on one condition. Parquet files carry no time, host or path, so equal runs give equal bytes.
+A cell is one agent on one condition; its manifest is its own commit mark. No file but `run.json` knows a time, host or
+path, so equal runs give equal bytes. Files under way have names that end in `.partial`, or lie in `DIR/.partial`; a
+process that is killed leaves them, and the next run sweeps them away.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
-import os
 import re
-import tempfile
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-CELL_SCHEMA = "sf3d.cell/1"
-MANIFEST_SCHEMA = "sf3d.evaluation/1"
+from .files import (
+    PARTIAL,
+    FolderInUse,
+    check_file,
+    check_writable,
+    file_digest,
+    locked,
+    move_file,
+    parquet_bytes,
+    write_bytes,
+    write_json,
+    write_parquet,
+)
+
+__all__ = [
+    "CELL_SCHEMA",
+    "MANIFEST_SCHEMA",
+    "DamagedCell",
+    "FolderInUse",
+    "ManifestConflict",
+    "ResultStore",
+    "check_file",
+    "check_writable",
+    "differences",
+    "file_digest",
+    "parquet_bytes",
+    "write_bytes",
+    "write_json",
+    "write_parquet",
+]
+
+CELL_SCHEMA = "sf3d.cell/2"
+MANIFEST_SCHEMA = "sf3d.evaluation/2"
+RUN_SCHEMA = "sf3d.run/1"
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -41,21 +74,29 @@ class ManifestConflict(ValueError):
         listed = "; ".join(
             f"{name}: {_short(old)} there, {_short(new)} asked" for name, (old, new) in differences.items()
         )
-        super().__init__(f"out folder {where} holds a different evaluation ({listed}); choose another folder")
+        what = "a different evaluation"
+        if any(name.split(".")[0] == "schema" for name in differences):
+            what = "results of another version of this package"
+        elif {name.removeprefix("identity.").split(".")[0] for name in differences} <= {"code", "packages", "metrics"}:
+            what = "results of other code"
+        super().__init__(f"out folder {where} holds {what} ({listed}), which do not mix; choose another folder")
 
 
 class DamagedCell(RuntimeError):
-    """Finished cells whose files no longer match their manifest.
+    """Finished cells or merged files that no longer match their manifest.
 
     Attributes:
-        cells: Names `<agent>/<condition>`.
+        cells: Names `<agent>/<condition>`, and names of merged files such as `table.csv`.
+        files: Cell or merged file -> the files that are missing or changed.
     """
 
-    def __init__(self, root: Path, cells: Iterable[str]) -> None:
-        """Name the damaged cells below `root`."""
-        self.cells = tuple(cells)
-        again = " ".join(f"--recompute {cell}" for cell in self.cells)
-        super().__init__(f"damaged cells in {root}: {', '.join(self.cells)}; to compute them again add {again}")
+    def __init__(self, root: Path, damaged: Mapping[str, Iterable[str]]) -> None:
+        """Name the damaged cells and files below `root`."""
+        self.files = {name: tuple(files) for name, files in damaged.items()}
+        self.cells = tuple(self.files)
+        again = " ".join(f"--recompute {name}" for name in self.cells)
+        listed = ", ".join(f"{name} ({', '.join(files)})" if files else name for name, files in self.files.items())
+        super().__init__(f"damaged cells or files in {root}: {listed}; to compute them again add {again}")
 
 
 def _short(value: Any, limit: int = 60) -> str:
@@ -80,111 +121,6 @@ def differences(on_disk: Any, asked: Any, name: str = "") -> dict[str, tuple[Any
             found |= differences(on_disk.get(key), asked.get(key), f"{name}.{key}" if name else key)
         return found
     return {} if on_disk == asked else {name: (on_disk, asked)}
-
-
-def write_bytes(path: Path, data: bytes) -> str:
-    """Write a file so that it is either absent, old or complete.
-
-    Args:
-        path: Target; its folder exists.
-        data: Content.
-
-    Returns:
-        SHA-256 of the content, hexadecimal.
-
-    Raises:
-        OSError: If the target is a folder, a device or another thing that is no regular file, or cannot be written.
-    """
-    path = Path(os.path.realpath(path))  # a link stays a link
-    if path.exists() and not path.is_file():
-        raise OSError(f"{str(path)!r} is no regular file")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return hashlib.sha256(data).hexdigest()
-
-
-def write_json(path: Path, value: Any) -> str:
-    """Write JSON atomically, keys sorted; returns its SHA-256."""
-    return write_bytes(path, (json.dumps(value, indent=2, sort_keys=True) + "\n").encode())
-
-
-def write_parquet(path: Path, frame: pl.DataFrame) -> str:
-    """Write a frame atomically (zstd); equal frames give equal bytes. Returns its SHA-256."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", statistics=True)
-    return write_bytes(path, buffer.getvalue())
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def check_file(path: str | Path, argument: str) -> Path:
-    """Make sure that a file can be written, before anything is computed; leaves nothing behind.
-
-    Args:
-        path: File that exists or can be made, its folders too.
-        argument: Name used in the error.
-
-    Returns:
-        The path.
-
-    Raises:
-        ValueError: If it is a folder, a device or another thing that is no regular file, or its folder takes no file.
-    """
-    file = Path(path)
-    if not file.name or file.is_dir():
-        raise ValueError(f"{argument} is {str(path)!r}, a folder; give a file name")
-    if file.exists() and not file.is_file():
-        raise ValueError(f"{argument} is {str(path)!r}, which is no regular file; give a file name")
-    try:
-        check_writable(file.parent, argument)
-    except ValueError as error:
-        raise ValueError(f"{argument} is {str(path)!r}: {error}") from None
-    return file
-
-
-def check_writable(path: str | Path, argument: str = "--out") -> Path:
-    """Make sure files can be written below `path`, before anything is computed; leaves nothing behind.
-
-    Args:
-        path: Folder that exists or can be made.
-        argument: Name used in the error.
-
-    Returns:
-        The path.
-
-    Raises:
-        ValueError: If it is a file, or neither it nor its nearest existing parent takes a new file.
-    """
-    folder = Path(path)
-    nearest = folder
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if not nearest.is_dir():
-        raise ValueError(
-            f"{argument} is {str(path)!r}, but {str(nearest)!r} is not a folder; give a folder that is new or writable"
-        )
-    try:
-        with tempfile.NamedTemporaryFile(prefix=".sf3d-", dir=nearest):
-            pass
-    except OSError as error:
-        raise ValueError(
-            f"{argument} is {str(path)!r}, but {str(nearest)!r} cannot be written ({error.strerror}); "
-            f"give a writable folder"
-        ) from error
-    return folder
 
 
 def _read_manifest(path: Path) -> dict[str, Any] | None:
@@ -216,81 +152,156 @@ class ResultStore:
         self.root = Path(root)
         self.identity = json.loads(json.dumps(identity))
         self.cells = {name: json.loads(json.dumps(value)) for name, value in cells.items()}
+        self.complete = False
 
     def cell_folder(self, cell: str) -> Path:
         """Folder of a cell `<agent>/<condition>`."""
         return self.root / "cells" / cell
 
-    def _cell_identity(self, cell: str) -> dict[str, Any]:
-        return {**self.identity, "cell": self.cells[cell]}
+    def _cell_identity(self, agent: str, condition: str) -> dict[str, Any]:
+        return {**self.identity, "cell": self.cells[f"{agent}/{condition}"]}
 
-    def check(self, recompute: Iterable[str] = ()) -> list[str]:
+    def check(self, recompute: Iterable[str] = (), merged: Iterable[str] = ()) -> list[str]:
         """Compare the folder with this evaluation and list the cells that need no computing.
 
         Args:
-            recompute: Cells to compute again whatever is there.
+            recompute: Cells and merged files to make again whatever is there.
+            merged: Names of merged files.
 
         Returns:
-            Finished, intact cells.
+            Finished, intact cells. `complete` tells afterwards whether nothing at all is left to do.
 
         Raises:
-            ValueError: If `recompute` names a cell that is not part of this evaluation.
-            ManifestConflict: If the folder belongs to another evaluation.
-            DamagedCell: If files of a finished cell are missing or changed.
+            ValueError: If `recompute` names neither a cell of this evaluation nor a merged file.
+            ManifestConflict: If the folder belongs to another evaluation, or to another version of the package.
+            DamagedCell: If files of a finished cell, or merged files of a finished evaluation, are missing or changed.
         """
-        again = set(recompute)
-        for cell in sorted(again - set(self.cells)):
-            raise ValueError(f"--recompute is {cell!r}; it must be one of the cells {', '.join(self.cells)}")
-        committed = _read_manifest(self.root / "manifest.json")
-        if committed is not None:
-            asked = {"identity": self.identity, "cells": self.cells}
-            there = {"identity": committed.get("identity"), "cells": committed.get("cells")}
-            if found := differences(there, asked):
-                raise ManifestConflict(self.root, found)
-        finished, damaged = [], []
+        again, known = set(recompute), {*self.cells, *merged}
+        for name in sorted(again - known):
+            raise ValueError(
+                f"--recompute is {name!r}; it must be one of the cells {', '.join(self.cells)}"
+                + (f" or of the files {', '.join(merged)}" if merged else "")
+            )
+        committed = self._committed(again)
+        finished, damaged = [], {}
         for path in sorted(self.root.glob("cells/*/*/manifest.json")):
             cell = path.parent.relative_to(self.root / "cells").as_posix()
             if cell not in self.cells:
                 raise ManifestConflict(self.root, {f"cells.{cell}": ("present", "absent")})
-            manifest = _read_manifest(path)
             if cell in again:
                 continue
-            if manifest is None or not isinstance(manifest.get("files"), dict):
-                damaged.append(cell)
-                continue
-            if found := differences(manifest.get("identity"), self._cell_identity(cell)):
-                raise ManifestConflict(path.parent, found)
-            intact = all(
-                (path.parent / f).is_file() and file_digest(path.parent / f) == h for f, h in manifest["files"].items()
-            )
-            (finished if intact else damaged).append(cell)
+            wrong = self._wrong_files(path)
+            if committed and not wrong and committed["cell_manifests"].get(cell) != file_digest(path):
+                wrong = ["manifest.json"]
+            if wrong:
+                damaged[cell] = wrong
+            else:
+                finished.append(cell)
+        if committed:
+            for cell in self.cells:
+                if cell not in finished and cell not in damaged and cell not in again:
+                    damaged[cell] = ["manifest.json"]
+            for name, digest in committed["files"].items():
+                path = self.root / name
+                if name not in again and not (path.is_file() and file_digest(path) == digest):
+                    damaged[name] = []
+        elif (self.root / "manifest.json").exists() and "manifest.json" not in again:
+            damaged["manifest.json"] = []
         if damaged:
             raise DamagedCell(self.root, damaged)
+        self.complete = committed is not None and not again
         return finished
 
-    def write_cell(self, cell: str, frames: Mapping[str, pl.DataFrame], record: Mapping[str, Any]) -> None:
+    def _committed(self, again: set[str]) -> dict[str, Any] | None:
+        """The folder's manifest if there is a readable one, after comparing it with this evaluation."""
+        manifest = _read_manifest(self.root / "manifest.json")
+        if manifest is None or "manifest.json" in again:
+            return None
+        _check_schema(self.root, manifest, MANIFEST_SCHEMA)
+        asked = {"identity": self.identity, "cells": self.cells}
+        there = {"identity": manifest.get("identity"), "cells": manifest.get("cells")}
+        if found := differences(there, asked):
+            raise ManifestConflict(self.root, found)
+        whole = all(isinstance(manifest.get(key), dict) for key in ("files", "cell_manifests", "record"))
+        return manifest if whole else None
+
+    def _wrong_files(self, path: Path) -> list[str]:
+        """Files of a finished cell that are missing or changed."""
+        manifest = _read_manifest(path)
+        if manifest is None:
+            return [path.name]
+        _check_schema(path.parent, manifest, CELL_SCHEMA)
+        folder = path.parent
+        if found := differences(manifest.get("identity"), self._cell_identity(folder.parent.name, folder.name)):
+            raise ManifestConflict(folder, found)
+        files = manifest.get("files")
+        if not isinstance(files, dict) or not isinstance(manifest.get("record"), dict):
+            return [path.name]
+        return [f for f, h in files.items() if not (folder / f).is_file() or file_digest(folder / f) != h]
+
+    @contextmanager
+    def writing(self) -> Iterator[Path]:
+        """Keep other writers out and sweep away what a killed one left; removes its scratch folder at the end.
+
+        Yields:
+            Folder for files under way.
+
+        Raises:
+            FolderInUse: If another process is writing here.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        scratch = self.root / PARTIAL
+        with locked(self.root):
+            for path in [*self.root.glob(f".*{PARTIAL}"), *self.root.glob(f"cells/*/*/.*{PARTIAL}")]:
+                if path.is_file():
+                    path.unlink(missing_ok=True)
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            try:
+                yield scratch
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def write_cell(
+        self, cell: str, files: Mapping[str, pl.DataFrame | bytes | Path], record: Mapping[str, Any]
+    ) -> None:
         """Write one finished cell; its manifest goes last.
 
         Args:
             cell: `<agent>/<condition>`.
-            frames: File stem -> frame, for example `vehicles`.
-            record: Digests and timings that describe the run (JSON values); never compared.
+            files: File stem, for example `vehicles`, -> frame, content, or a complete file to be moved here.
+            record: Digests and errors that describe the run (JSON values); never compared.
         """
         folder = self.cell_folder(cell)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "manifest.json").unlink(missing_ok=True)
-        files = {f"{stem}.parquet": write_parquet(folder / f"{stem}.parquet", frame) for stem, frame in frames.items()}
+        digests = {}
+        for stem, content in files.items():
+            path = folder / f"{stem}.parquet"
+            if isinstance(content, Path):
+                digests[path.name] = move_file(content, path)
+            elif isinstance(content, bytes):
+                digests[path.name] = write_bytes(path, content)
+            else:
+                digests[path.name] = write_parquet(path, content)
+        for path in folder.glob("*.parquet"):
+            if path.name not in digests:
+                path.unlink()
         manifest = {
             "schema": CELL_SCHEMA,
-            "identity": self._cell_identity(cell),
+            "identity": self._cell_identity(*cell.split("/")),
             "record": dict(record),
-            "files": files,
+            "files": digests,
         }
         write_json(folder / "manifest.json", manifest)
 
     def read_record(self, cell: str) -> dict[str, Any]:
         """What :meth:`write_cell` was told about a finished cell."""
         return dict((_read_manifest(self.cell_folder(cell) / "manifest.json") or {}).get("record", {}))
+
+    def read_manifest(self) -> dict[str, Any]:
+        """The folder's manifest; empty without one."""
+        return _read_manifest(self.root / "manifest.json") or {}
 
     def read_cells(self, stem: str) -> pl.DataFrame:
         """All cells of one kind of frame under each other, in the order of the cells."""
@@ -315,8 +326,21 @@ class ResultStore:
             "schema": MANIFEST_SCHEMA,
             "identity": self.identity,
             "cells": self.cells,
+            "cell_manifests": {cell: file_digest(self.cell_folder(cell) / "manifest.json") for cell in self.cells},
             "record": dict(record),
             "files": dict(files),
         }
         write_json(self.root / "manifest.json", manifest)
-        return manifest
+        return json.loads(json.dumps(manifest))
+
+    def write_run(self, run: Mapping[str, Any]) -> None:
+        """Put a run into `DIR/run.json`, in the place of the entry with the same `started`, or at the end."""
+        path = self.root / "run.json"
+        runs = (_read_manifest(path) or {}).get("runs")
+        kept = [r for r in runs if r.get("started") != run["started"]] if isinstance(runs, list) else []
+        write_json(path, {"schema": RUN_SCHEMA, "runs": [*kept, dict(run)]})
+
+
+def _check_schema(folder: Path, manifest: Mapping[str, Any], schema: str) -> None:
+    if manifest.get("schema") != schema:
+        raise ManifestConflict(folder, {"schema": (manifest.get("schema"), schema)})

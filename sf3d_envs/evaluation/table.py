@@ -37,6 +37,9 @@ SUMMARY_SCHEMA = pl.Schema(
         "strict_success": pl.Float64(),
         "merge_completed": pl.Float64(),
         **{f"share_{name}": pl.Float64() for name in OUTCOMES[1:]},
+        "ttc_share": pl.Float64(),
+        "speed_at_20m": pl.Float64(),
+        "speed_at_40m": pl.Float64(),
     }
 )
 
@@ -90,8 +93,22 @@ def _agent_rows(
         }
         for name in OUTCOMES[1:]:
             row[f"share_{name}"] = (part["outcome"] == name).mean()
-        rows.append(row)
+        rows.append(row | _safety(part))
     return rows
+
+
+def _safety(part: pl.DataFrame) -> dict[str, float | None]:
+    """Time below 1.5 s to collision per time of valid driving, and mean speeds of the vehicles that crossed the marks.
+
+    Nulls where the table has no safety measures, or no vehicle counts.
+    """
+    values: dict[str, float | None] = dict.fromkeys(("ttc_share", "speed_at_20m", "speed_at_40m"))
+    if "valid_steps" in part.columns and (exposure := int(part["valid_steps"].sum())):
+        values["ttc_share"] = int(part["ttc_below_1_5s_steps"].sum()) / exposure
+        for name in ("speed_at_20m", "speed_at_40m"):
+            mean = part[name].cast(pl.Float64).mean()
+            values[name] = mean if isinstance(mean, float) else None
+    return values
 
 
 def summary_table(
@@ -105,7 +122,7 @@ def summary_table(
     reference on the same worlds, null for the reference itself and where the reference was not run.
 
     Args:
-        vehicles: Vehicle outcomes (`outcomes.VEHICLE_SCHEMA`).
+        vehicles: Vehicle outcomes (`outcomes.VEHICLE_SCHEMA`), with safety measures or without.
         conditions: Conditions in the order of the table.
         config: Bootstrap settings.
 
@@ -148,12 +165,13 @@ _SHARES = {
     "share_censored": "cens",
     "share_not_crossed": "none",
 }
-WIDE = 140
+WIDE = 158
 """Columns of the terminal that one table with everything needs."""
 _LEGEND = (
     "Passage: share of all vehicles with a valid passage; brackets: 95 % over worlds; change: against the same agent's "
     "reference on the same worlds. clos, open: passage by starting lane; strict: passage, merge and no event; merge: "
-    "of the merges owed; then shares by outcome: collision, off road, incursion, fault, censored, not crossed."
+    "of the merges owed; then shares by outcome: collision, off road, incursion, fault, censored, not crossed. ttc: "
+    "time below 1.5 s to collision per time of valid driving; v20, v40: mean speed in m/s at x = 20 and 40 m."
 )
 
 
@@ -162,20 +180,29 @@ def _rate_cells(row: Mapping[str, float | None]) -> list[str]:
     return [_range(row, ("passage", "low", "high")), change]
 
 
+def _safety_cells(row: Mapping[str, float | None]) -> list[str]:
+    speeds = (row["speed_at_20m"], row["speed_at_40m"])
+    return [_number(row["ttc_share"]), *("-" if speed is None else f"{speed:.1f}" for speed in speeds)]
+
+
 def _share_cells(row: Mapping[str, float | None]) -> list[str]:
     return [_number(row[key]) for key in _SHARES]
 
 
 def rich_tables(summary: pl.DataFrame, agent: str, width: int = WIDE) -> list[Table]:
-    """Rows of one agent for a terminal: one table, or rates and shares apart where `width` is below `WIDE` columns."""
+    """Rows of one agent for a terminal: one table; rates, shares and safety apart where `width` is below `WIDE`."""
     from rich import box
     from rich.table import Table
 
     rows = summary.filter(pl.col("agent") == agent).to_dicts()
-    parts: dict[str, Callable[[Mapping[str, float | None]], list[str]]] = {"rates": _rate_cells, "shares": _share_cells}
+    parts: dict[str, Callable[[Mapping[str, float | None]], list[str]]] = {
+        "rates": _rate_cells,
+        "shares": _share_cells,
+        "safety": _safety_cells,
+    }
     tables = []
     for shown in ([*parts],) if width >= WIDE else ([name] for name in parts):
-        title = f"{agent}: {' and '.join(shown)} on {rows[0]['worlds']} matched worlds"
+        title = f"{agent}: {', '.join(shown)} on {rows[0]['worlds']} matched worlds"
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
         table.add_column("condition", no_wrap=True)
         if "rates" in shown:
@@ -185,6 +212,9 @@ def rich_tables(summary: pl.DataFrame, agent: str, width: int = WIDE) -> list[Ta
             table.add_column("change", no_wrap=True)
         if "shares" in shown:
             for name in _SHARES.values():
+                table.add_column(name, justify="right", no_wrap=True)
+        if "safety" in shown:
+            for name in ("ttc", "v20", "v40"):
                 table.add_column(name, justify="right", no_wrap=True)
         for row in rows:
             grade = f"{100 * row['grade']:+.1f}%" if row["grade"] else "0"

@@ -1,8 +1,8 @@
-"""Rich logging: trajectories of the first worlds at 60 Hz, through a ring on the device."""
+"""Rich logging: trajectories of chosen worlds at 60 Hz, through a ring on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,16 @@ class TrajectoryChunk:
             raise KeyError(f"unknown column {column!r}; known: {known}") from None
 
 
+def _world_indices(worlds: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Indices of worlds as int64; refuses what is no list of different non-negative ints."""
+    listed = np.asarray(worlds)
+    if listed.ndim != 1 or listed.size == 0 or listed.dtype.kind not in "iu":
+        raise TypeError(f"worlds must be an int or a list of different world indices >= 0, got {worlds!r}")
+    if listed.min() < 0 or len(np.unique(listed)) != listed.size:
+        raise ValueError(f"worlds must be different world indices >= 0, got {worlds!r}")
+    return listed.astype(np.int64)
+
+
 @dataclass
 class _Transfer:
     """Control steps on their way to the host; ``done`` tells when ``arrays`` hold them, None = they do."""
@@ -59,13 +69,14 @@ class _Transfer:
 
 
 class TrajectoryProbe:
-    """Records the first worlds at 60 Hz; a probe of a :class:`~sf3d_envs.envs.torch_env.TorchEnv`.
+    """Records chosen worlds at 60 Hz; a probe of a :class:`~sf3d_envs.envs.torch_env.TorchEnv`.
 
     Rows lie in a ring on the device and leave it in chunks. On CUDA a chunk is copied to pinned memory behind the steps
     already launched and handed over by a later step, once it has arrived: no step waits for the device.
 
     Args:
-        worlds: N, the first worlds of the environment.
+        worlds: N, the first worlds of the environment; or the indices of N different worlds, which are recorded in
+            that order.
         on_chunk: Called with each :class:`TrajectoryChunk`, in order, at the end of a step, or by :meth:`flush`; it
             owns the arrays. None keeps all rows for :meth:`result`: 0.96 kB per world and control step.
         chunk_steps: Control steps of a chunk, at least 60 (the longest decision).
@@ -76,13 +87,18 @@ class TrajectoryProbe:
 
     def __init__(
         self,
-        worlds: int,
+        worlds: int | Sequence[int],
         *,
         on_chunk: Callable[[TrajectoryChunk], object] | None = None,
         chunk_steps: int = CONTROL_HZ,
     ) -> None:
+        indices: np.ndarray | None = None
+        count: Any = worlds
+        if isinstance(worlds, (list, tuple, range, np.ndarray)):
+            indices = _world_indices(worlds)
+            count = len(indices)
         for name, value, least, most in (
-            ("worlds", worlds, 1, MAX_WORLDS),
+            ("worlds", count, 1, MAX_WORLDS),
             ("chunk_steps", chunk_steps, CONTROL_HZ, 3600),
         ):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -91,7 +107,8 @@ class TrajectoryProbe:
                 raise ValueError(f"{name} must be in [{least}, {most}], got {value}")
         if on_chunk is not None and not callable(on_chunk):
             raise TypeError(f"on_chunk must be callable or None, got {on_chunk!r}")
-        self.worlds, self.chunk_steps = int(worlds), int(chunk_steps)
+        self.indices = np.arange(int(count), dtype=np.int64) if indices is None else indices
+        self.worlds, self.chunk_steps = len(self.indices), int(chunk_steps)
         self._on_chunk = on_chunk
         self._kept: list[TrajectoryChunk] = []
         self._pending: list[_Transfer] = []
@@ -110,9 +127,10 @@ class TrajectoryProbe:
 
         if self._sim is not None:
             raise RuntimeError("this TrajectoryProbe serves another environment; make one per environment")
-        if self.worlds > view.num_worlds:
+        if self.indices.max() >= view.num_worlds:
+            asked = self.worlds if self.indices.max() == self.worlds - 1 else int(self.indices.max())
             raise ValueError(
-                f"worlds is {self.worlds}; the environment has num_worlds={view.num_worlds}, record at most those"
+                f"worlds is {asked}; the environment has num_worlds={view.num_worlds}, record at most those"
             )
         load_module(kernels, sim.device)
         inputs = kernels.TrajectoryInputs()
@@ -127,6 +145,9 @@ class TrajectoryProbe:
         ring.data = wp.zeros((slots, *shape, len(TRAJECTORY)), dtype=float, device=sim.device)
         ring.step = wp.zeros((slots, self.worlds), dtype=wp.int32, device=sim.device)
         ring.seed = wp.zeros((slots, self.worlds), dtype=wp.uint64, device=sim.device)
+        row = np.full(view.num_worlds, -1, dtype=np.int32)
+        row[self.indices] = np.arange(self.worlds, dtype=np.int32)
+        ring.row = wp.array(row, dtype=wp.int32, device=sim.device)
         ring.slot = wp.zeros(shape, dtype=wp.int32, device=sim.device)
         ring.last_step = wp.zeros(shape, dtype=wp.int32, device=sim.device)
         self._kernels, self._inputs, self._ring, self._sim = kernels, inputs, ring, sim

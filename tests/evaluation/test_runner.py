@@ -16,6 +16,7 @@ from PIL import Image
 from sf3d_envs.agents import make_agent
 from sf3d_envs.evaluation import (
     VEHICLE_SCHEMA,
+    VEHICLE_TABLE_SCHEMA,
     WORLD_SCHEMA,
     DamagedCell,
     Evaluation,
@@ -41,7 +42,7 @@ def cell_manifest(root: Path, cell: str) -> dict:
 
 def test_one_row_per_vehicle_sorted_and_on_the_same_worlds(finished):
     vehicles = finished.vehicles
-    assert vehicles.schema == VEHICLE_SCHEMA
+    assert vehicles.schema == VEHICLE_TABLE_SCHEMA
     assert finished.worlds.schema == WORLD_SCHEMA
     assert vehicles.height == 3 * 2 * 12
     assert vehicles.equals(vehicles.sort("agent", "condition", "scenario_seed", "vehicle"))
@@ -175,7 +176,8 @@ def test_the_reference_path_drives_the_same_worlds(tmp_path):
     assert result.manifest["identity"]["solver"] == "xpbd"
     assert cell_manifest(tmp_path, "idm17/reference")["identity"]["solver"] == "xpbd"
     assert result.manifest["record"]["row_invariant"] == {"idm17": True}
-    assert result.vehicles.equals(evaluate("idm17", **settings).vehicles)
+    outcomes = list(VEHICLE_SCHEMA)
+    assert result.vehicles[outcomes].equals(evaluate("idm17", **settings).vehicles[outcomes])
 
 
 def test_another_agent_under_the_same_name_is_refused(tmp_path):
@@ -301,3 +303,38 @@ def test_a_folder_in_the_way_of_a_result_is_refused_before_computing(tmp_path):
     (tmp_path / "table.csv").mkdir()
     with pytest.raises(ValueError, match=r"its 'table\.csv' is a folder"):
         Evaluation(EvaluationConfig(worlds=1, conditions=["reference"]), tmp_path)
+
+
+TIERED = """
+agents = ["constant"]
+[[tiers]]
+name = "quick"
+worlds = 2
+seed0 = 7
+[[conditions]]
+slug = "reference"
+"""
+
+
+def test_a_tier_sets_worlds_seeds_and_the_suite_its_agents(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TIERED)
+    result = evaluate(suite=path, tier="quick", horizon_s=1.0, out=tmp_path / "out")
+    assert result.vehicles["scenario_seed"].unique().to_list() == [7, 8]
+    assert result.vehicles["agent"].unique().to_list() == ["constant"]
+    same = EvaluationConfig(suite=path, worlds=2, seed0=7, horizon_s=1.0)
+    assert Evaluation(same, tmp_path / "out").store.complete
+    with pytest.raises(
+        ValueError, match="worlds is 5, but tier 'quick' is 2 worlds from seed 7; leave out one of them"
+    ):
+        EvaluationConfig(suite=path, tier="quick", worlds=5)
+    with pytest.raises(ValueError, match="tier '1' is not in suite"):
+        EvaluationConfig(suite=path, tier="1")
+    assert EvaluationConfig(tier="2").worlds == 1024
+
+
+def test_an_unknown_agent_of_a_suite_names_the_suite(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(TIERED.replace('"constant"', '"constnt"'))
+    with pytest.raises(ValueError, match="agents of suite 'mine': agent 'constnt' is unknown; did you mean 'constant'"):
+        Evaluation(EvaluationConfig(suite=path))

@@ -75,7 +75,7 @@ def test_each_agent_is_compared_with_its_own_reference():
     table = summary_table(frame, [REFERENCE, SLIPPERY])
     assert table["change"].to_list() == [None, -0.5, None, -0.25]
     text = table_text(table)
-    assert "a: rates and shares on 1 matched worlds" in text
+    assert "a: rates, shares, safety on 1 matched worlds" in text
     assert ".50 [.50, .50]" in text
     assert "-.50 [-.50, -.50]" in text
 
@@ -95,7 +95,7 @@ def test_a_missing_condition_is_named():
         summary_table(vehicles("reference", [12]), [REFERENCE, SLIPPERY])
 
 
-@pytest.mark.parametrize(("width", "tables"), [(200, 1), (WIDE, 1), (80, 2)])
+@pytest.mark.parametrize(("width", "tables"), [(200, 1), (WIDE, 1), (80, 3)])
 def test_nothing_is_cut_off_on_common_terminals(width, tables):
     condition = ConditionFacts(slug="gradeN045-mu018", friction=0.18, grade=-0.045)
     frame = pl.concat([vehicles("reference", [12, 0]), vehicles("gradeN045-mu018", [0, 12])])

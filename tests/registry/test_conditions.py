@@ -9,6 +9,7 @@ from sf3d_envs.registry import (
     DEFAULT_SUITE,
     Condition,
     Suite,
+    Tier,
     list_conditions,
     list_suites,
     load_condition,
@@ -194,7 +195,7 @@ def test_bad_condition_files_are_refused(tmp_path, text, message):
     ("text", "message"),
     [
         ("name='s'", "missing key 'conditions'"),
-        ("title='s'\nconditions=[]", "unknown key 'title'. Allowed: name, conditions"),
+        ("title='s'\nconditions=[]", "unknown key 'title'.* Allowed: name, conditions, tiers, agents"),
         ("name='s'\nconditions=[]", "suite 's' holds no conditions"),
         ("name=1\n[[conditions]]\nslug='a'", "name must be a string, got 1"),
         ("name='s'\n[[conditions]]\nslug='a'\n[[conditions]]\nslug='a'", "condition 'a' is there 2 times"),
@@ -221,3 +222,57 @@ def test_registry_and_host_terrain_import_neither_warp_nor_torch():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+TIERS = """
+agents = ["idm17", "constant"]
+[[tiers]]
+name = "quick"
+worlds = 4
+seed0 = 7
+[[tiers]]
+name = "long"
+worlds = 64
+[[conditions]]
+slug = "reference"
+"""
+
+
+def test_tiers_and_agents_of_a_suite(tmp_path):
+    suite = load_suite(write(tmp_path, TIERS))
+    assert suite.agents == ("idm17", "constant")
+    assert suite.tier("quick") == Tier(name="quick", worlds=4, seed0=7)
+    assert suite.tier("long") == Tier(name="long", worlds=64, seed0=100_000)
+    assert suite.digest == Suite(suite.name, suite.conditions).digest
+    with pytest.raises(
+        ValueError, match=r"tier 'quik' is not in suite '.*'; did you mean 'quick'\? Known: quick, long"
+    ):
+        suite.tier("quik")
+    with pytest.raises(ValueError, match=r"it has no \[\[tiers\]\], give the number of worlds"):
+        Suite(suite.name, suite.conditions).tier("1")
+
+
+def test_the_tiers_of_the_paper():
+    """Tier 1 is the first 32 worlds of tier 2 (paper, sec. 5)."""
+    suite = load_suite()
+    assert [(t.name, t.worlds, t.seed0) for t in suite.tiers] == [("1", 32, 100_000), ("2", 1024, 100_000)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("worlds = 4", "worlds = 0", r"tiers\[0\]: worlds must be at least 1, got 0"),
+        ("worlds = 4", "worlds = 4.5", r"tiers\[0\]: worlds must be a whole number, got 4\.5"),
+        ("worlds = 4", "", r"tiers\[0\]: missing key 'worlds'"),
+        ("seed0 = 7", "seed0 = -7", r"tiers\[0\]: seed0 must be a scenario seed"),
+        ("seed0 = 7", "seed = 7", r"tiers\[0\]: unknown key 'seed'; did you mean 'seed0'"),
+        ('"quick"', "1", r"tiers\[0\]: name must be a string, got 1"),
+        ('"quick"', '"long"', "tier 'long' is there 2 times"),
+        ('"constant"', '"idm17"', "agent 'idm17' is there 2 times"),
+        ('"constant"', "3", "agents must be a list of agent names"),
+        ("[[tiers]]", "[tiers2]", "unknown key 'tiers2'"),
+    ],
+)
+def test_bad_tiers_and_agents_are_named(tmp_path, before, after, message):
+    with pytest.raises(ValueError, match=message):
+        load_suite(write(tmp_path, TIERS.replace(before, after, 1)))
