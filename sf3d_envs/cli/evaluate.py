@@ -33,6 +33,9 @@ def evaluate(
     ] = "vehicle",
     device: Annotated[str, typer.Option(help="cpu or cuda:N.")] = "cpu",
     threads: Annotated[int | None, typer.Option(help="CPU threads; default: all usable cores.")] = None,
+    frozen: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Freeze manifest; a run that disagrees with it is refused.")
+    ] = None,
     recompute: Annotated[
         list[str] | None, typer.Option(metavar="CELL", help="Cell AGENT/CONDITION to compute again; may be repeated.")
     ] = None,
@@ -52,7 +55,7 @@ def evaluate(
     agents = split_names("--agent", agent)
     slugs = None if conditions is None else split_names("--conditions", conditions)
 
-    from ..evaluation import DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation import DamagedCell, Evaluation, EvaluationConfig, FrozenMismatch
     from ..evaluation.errors import bad_agents, error_lines
     from ..evaluation.progress import progress_bar
 
@@ -67,9 +70,10 @@ def evaluate(
                 solver=solver,
                 device=device,
                 threads=threads,
+                frozen=frozen,
             )
             evaluation = Evaluation(config, out, recompute or ())
-    except DamagedCell as error:
+    except (DamagedCell, FrozenMismatch) as error:
         raise CheckFailedError(str(error)) from error
     reused = len(evaluation.finished)
     if reused:
@@ -77,6 +81,8 @@ def evaluate(
     try:
         with progress_bar() as show:
             result = evaluation.run(show)
+    except FrozenMismatch as error:
+        raise CheckFailedError(str(error)) from error
     except OSError as error:
         reason = error.strerror or error
         raise OSError(f"--out is {out!r}: {reason}; finished cells stay, the same command goes on") from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .compare import Comparison, compare, compare_vehicles
+from .freeze import FrozenMismatch, freeze, read_frozen, write_frozen
 from .logged import logging_probes
+from .matching import AXES, UnmatchedPair, check_pair, manifest_fields
 from .outcomes import OUTCOMES, VEHICLE_SCHEMA, WORLD_SCHEMA, RunLabels, vehicle_outcomes, world_outcomes
 from .runner import Evaluation, EvaluationConfig, EvaluationResult, evaluate
 from .safety import SafetyProbe
@@ -12,14 +15,17 @@ from .table import summary_table
 from .trajectory import TrajectoryChunk, TrajectoryProbe
 
 __all__ = [
+    "AXES",
     "OUTCOMES",
     "VEHICLE_SCHEMA",
     "WORLD_SCHEMA",
     "BootstrapConfig",
+    "Comparison",
     "DamagedCell",
     "Evaluation",
     "EvaluationConfig",
     "EvaluationResult",
+    "FrozenMismatch",
     "Interval",
     "ManifestConflict",
     "ResultStore",
@@ -27,11 +33,19 @@ __all__ = [
     "SafetyProbe",
     "TrajectoryChunk",
     "TrajectoryProbe",
+    "UnmatchedPair",
+    "check_pair",
+    "compare",
+    "compare_vehicles",
     "evaluate",
+    "freeze",
     "logging_probes",
+    "manifest_fields",
     "paired_difference",
     "rate_interval",
+    "read_frozen",
     "summary_table",
     "vehicle_outcomes",
     "world_outcomes",
+    "write_frozen",
 ]

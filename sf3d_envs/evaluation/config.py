@@ -36,6 +36,7 @@ class EvaluationConfig:
         max_batch: Worlds simulated at once; None takes 512 on a CPU (a larger batch is not faster there) and 8192 on a
             GPU.
         bootstrap: Interval settings.
+        frozen: Freeze manifest that the evaluation must agree with; None checks nothing.
     """
 
     agents: Sequence[str | Agent] = ("idm17",)
@@ -49,6 +50,7 @@ class EvaluationConfig:
     solver: str = "vehicle"
     max_batch: int | None = None
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    frozen: str | Path | None = None
 
     def __post_init__(self) -> None:
         """Refuse values that cannot run."""

@@ -18,6 +18,7 @@ from . import figures, identity
 from .batch import BatchResult, agent_is_row_invariant, decision_count, run_batch
 from .config import BENCHMARK_SEED0, EvaluationConfig
 from .errors import CellErrors, error_lines
+from .freeze import check_frozen
 from .outcomes import RunLabels, vehicle_outcomes, world_outcomes
 from .store import ResultStore, check_writable, file_digest, write_bytes, write_parquet
 from .table import ConditionFacts, print_tables, summary_table, table_text
@@ -67,6 +68,7 @@ class Evaluation:
     Raises:
         ValueError: For an unknown agent, suite, condition or device, a value out of range, an unwritable folder, or a
             folder that holds a different evaluation (`store.ManifestConflict`).
+        FrozenMismatch: If it disagrees with `config.frozen`.
         DamagedCell: If a finished cell in `out` was changed.
     """
 
@@ -102,6 +104,7 @@ class Evaluation:
         self.finished = [] if out is None else self.store.check(recompute)
         if out is None and recompute:
             raise ValueError(f"recompute is {list(recompute)}; it needs a result folder")
+        self.frozen = None if config.frozen is None else check_frozen(config.frozen, self)
 
     def _output_names(self) -> tuple[str, ...]:
         pictures = [name for agent in self.agents for name in (f"passage-{agent}.png", f"matched-{agent}.png")]
@@ -171,6 +174,8 @@ class Evaluation:
                 memory[cell] = frames
                 record = _merge_records(records.get(cell), result.record(i, len(batch.seeds)), seconds)
                 records[cell] = record
+                if batch.last and self.frozen is not None:
+                    record = self.frozen.check_record(cell, record, self.seeds)
                 if batch.last and self.out is not None:
                     self.store.write_cell(cell, frames, record)
         return self._collect(memory, computed, self._errors(records))
@@ -279,6 +284,7 @@ class Evaluation:
             "bootstrap": bootstrap,
             "conditions": facts,
             "machine": identity.machine(),
+            **({} if self.frozen is None else {"frozen": self.frozen.digest}),
         }
 
 

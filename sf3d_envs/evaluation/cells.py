@@ -1,0 +1,177 @@
+"""Finished cells of result folders, read back: manifests of today's schema, files that still have their digest."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .store import CELL_SCHEMA, DamagedCell, differences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One finished cell.
+
+    Attributes:
+        folder: Where it lies, `DIR/cells/<agent>/<condition>`.
+        agent: Agent.
+        condition: Condition slug.
+        manifest: Its manifest, with the two names among the fields of `identity.cell`.
+    """
+
+    folder: Path
+    agent: str
+    condition: str
+    manifest: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """`<agent>/<condition>`."""
+        return f"{self.agent}/{self.condition}"
+
+    @property
+    def seeds(self) -> range:
+        """Scenario seeds of the cell's worlds, in order."""
+        identity = self.manifest["identity"]
+        return range(identity["seed0"], identity["seed0"] + identity["worlds"])
+
+    def vehicles(self) -> pl.DataFrame:
+        """The vehicle table, after its digest was checked.
+
+        Returns:
+            Rows in the order of worlds and vehicles.
+
+        Raises:
+            DamagedCell: If the file is missing or differs from the digest in the manifest.
+            ValueError: If the rows belong to another cell or to other worlds than the manifest says.
+        """
+        try:
+            data = (self.folder / "vehicles.parquet").read_bytes()
+        except FileNotFoundError:
+            data = None
+        if data is None or hashlib.sha256(data).hexdigest() != self.manifest["files"]["vehicles.parquet"]:
+            raise DamagedCell(self.folder.parents[2], [self.name])
+        frame = pl.read_parquet(io.BytesIO(data)).sort("scenario_seed", "vehicle")
+        names = [f"{agent}/{condition}" for agent, condition in frame.select("agent", "condition").unique().iter_rows()]
+        if names != [self.name]:
+            raise ValueError(f"{self.folder} holds rows of {', '.join(sorted(names)) or 'no cell'}, not of {self.name}")
+        if frame["scenario_seed"].unique().sort().to_list() != list(self.seeds):
+            raise ValueError(f"{self.folder} holds other worlds than its manifest lists")
+        return frame
+
+
+def _manifest(path: Path, name: str) -> dict[str, Any]:
+    """A cell manifest that this version can read.
+
+    Raises:
+        DamagedCell: If it is no JSON object.
+        ValueError: If it has another schema or lacks a part.
+    """
+    try:
+        manifest = json.loads(path.read_bytes())
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise DamagedCell(path.parents[3], [name])
+    if manifest.get("schema") != CELL_SCHEMA:
+        raise ValueError(f"{path} has the schema {manifest.get('schema')!r}; this version reads {CELL_SCHEMA!r}")
+    wanted = {
+        "identity": ("worlds", "seed0", "cell"),
+        "record": ("scenario", "initial_state", "terrain", "route"),
+        "files": ("vehicles.parquet",),
+    }
+    for part, keys in wanted.items():
+        value = manifest.get(part)
+        missing = keys if not isinstance(value, dict) else [key for key in keys if key not in value]
+        if missing:
+            raise ValueError(f"{path} lacks {', '.join(f'{part}.{key}' for key in missing)}")
+    return manifest
+
+
+def read_cell(folder: str | Path) -> Cell:
+    """A finished cell.
+
+    Args:
+        folder: `DIR/cells/<agent>/<condition>`.
+
+    Raises:
+        DamagedCell: If the manifest is no JSON object.
+        ValueError: If there is no finished cell, or its manifest has another schema or lacks a part.
+    """
+    folder = Path(folder).resolve()
+    agent, condition = folder.parent.name, folder.name
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise ValueError(f"{str(folder)!r} holds no finished cell: it has no manifest.json")
+    manifest = _manifest(path, f"{agent}/{condition}")
+    identity = manifest["identity"]
+    named = {**identity["cell"], "agent": agent, "condition": condition}
+    return Cell(
+        folder=folder, agent=agent, condition=condition, manifest={**manifest, "identity": {**identity, "cell": named}}
+    )
+
+
+def read_cells(path: str | Path, argument: str = "path") -> list[Cell]:
+    """All finished cells of a result folder, or the one of a cell folder.
+
+    Args:
+        path: `DIR`, or `DIR/cells/<agent>/<condition>`.
+        argument: Name used in errors.
+
+    Returns:
+        Cells by agent, conditions in the order of the evaluation where the folder says it, else by name.
+
+    Raises:
+        DamagedCell: If a manifest is no JSON object, or a cell that the evaluation had finished is gone.
+        ValueError: If there is no such folder or no finished cell in it, a manifest has another schema, or the cells
+            come from different evaluations.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise ValueError(f"{argument} is {str(path)!r}; give a result folder or one of its cells/<agent>/<condition>")
+    if not (root / "cells").is_dir():
+        if not (root / "vehicles.parquet").is_file() and not (root / "manifest.json").is_file():
+            raise ValueError(f"{argument} is {str(path)!r}, which holds neither cells/ nor the files of a cell")
+        return [read_cell(root)]
+    found = {cell.name: cell for cell in map(read_cell, sorted(p.parent for p in root.glob("cells/*/*/manifest.json")))}
+    if not found:
+        raise ValueError(f"{argument} is {str(path)!r}, which holds no finished cell")
+    first, *others = found.values()
+    for cell in others:
+        if mixed := differences(_shared(first), _shared(cell)):
+            raise ValueError(
+                f"{argument} is {str(path)!r}, which mixes evaluations: {first.name} and {cell.name} differ in "
+                f"{', '.join(mixed)}"
+            )
+    listed = _listed_cells(root)
+    if gone := [name for name in listed if name not in found]:
+        raise DamagedCell(root, gone)
+    order = {name: i for i, name in enumerate(listed)}
+    return sorted(found.values(), key=lambda cell: (cell.agent, order.get(cell.name, len(order)), cell.condition))
+
+
+def _shared(cell: Cell) -> dict[str, Any]:
+    """What all cells of one evaluation have in common."""
+    return {name: value for name, value in cell.manifest["identity"].items() if name != "cell"}
+
+
+def _listed_cells(root: Path) -> list[str]:
+    """Cells of a committed evaluation in the order of its suite; none of one that was interrupted."""
+    try:
+        manifest = json.loads((root / "manifest.json").read_bytes())
+    except FileNotFoundError:
+        return []
+    except ValueError as error:
+        raise ValueError(f"{str(root / 'manifest.json')!r} is damaged: {error}") from error
+    cells = manifest.get("cells") if isinstance(manifest, dict) else None
+    if not isinstance(cells, dict):
+        raise ValueError(f"{str(root / 'manifest.json')!r} lists no cells; it is not the manifest of an evaluation")
+    conditions = [facts["slug"] for facts in manifest.get("record", {}).get("conditions", [])]
+    rank = {slug: i for i, slug in enumerate(conditions)}
+    return sorted(cells, key=lambda name: (name.partition("/")[0], rank.get(name.partition("/")[2], len(rank))))

@@ -1,0 +1,159 @@
+"""The matching check: a pair is compared only if it differs in the fields of the declared axis alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+AXES: dict[str, tuple[str, ...]] = {
+    "terrain": ("condition", "terrain"),
+    "agent": ("agent", "checkpoint", "decision_hz"),
+    "solver": ("solver",),
+}
+"""Axis -> fields that may differ along it: these names, and those that go on with `_` or `.`, like `agent_digest`."""
+
+PER_WORLD = ("scenario", "initial_state")
+"""Digests of a manifest's record with one entry per world."""
+
+_ABSENT = "absent"
+
+
+class UnmatchedPair(ValueError):
+    """Two runs that differ in more than the declared axis, or not along it.
+
+    Attributes:
+        axis: The declared axis.
+        fields: Field -> (value of A, value of B) of everything that differs off the axis.
+    """
+
+    def __init__(self, axis: str, pair: tuple[str, str], fields: Mapping[str, tuple[Any, Any]], advice: str) -> None:
+        """Describe `fields`; `advice` ends the message."""
+        self.axis, self.fields = axis, dict(fields)
+        listed = "; ".join(f"{name}: {_said(a)} in A, {_said(b)} in B" for name, (a, b) in fields.items())
+        super().__init__(f"A ({pair[0]}) and B ({pair[1]}) {advice.format(listed=listed)}")
+
+
+def check_axis(axis: str) -> str:
+    """The axis.
+
+    Raises:
+        ValueError: If there is no such axis.
+    """
+    if axis not in AXES:
+        close = get_close_matches(str(axis), AXES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ";"
+        raise ValueError(f"axis is {axis!r}{hint} it must be one of {', '.join(AXES)}")
+    return axis
+
+
+def on_axis(field: str, axis: str) -> bool:
+    """Whether a field (dotted name) may differ along an axis."""
+    return any(segment == name or segment.startswith(f"{name}_") for segment in field.split(".") for name in AXES[axis])
+
+
+def manifest_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a cell manifest says about its run, as flat named fields.
+
+    Args:
+        manifest: Manifest of a cell, for example `cells.Cell.manifest`, which carries the names of agent and condition.
+
+    Returns:
+        Dotted name -> value: all of `identity`, the fields of `identity.cell` without that prefix, and of `record` the
+        digests `terrain`, `route`, `scenario` and `initial_state` (the last two lists over worlds).
+    """
+    identity = {name: value for name, value in manifest["identity"].items() if name != "cell"}
+    fields = {**_flat(identity), **_flat(manifest["identity"].get("cell", {}))}
+    return fields | {name: manifest["record"].get(name) for name in ("terrain", "route", *PER_WORLD)}
+
+
+def check_pair(
+    manifest_a: Mapping[str, Any], manifest_b: Mapping[str, Any], axis: str, worlds: int | None = None
+) -> dict[str, tuple[Any, Any]]:
+    """Admit two cells to a comparison along an axis, or refuse them.
+
+    Everything that identifies a run must be equal except the fields of the axis: code, packages, device, horizon,
+    seeds, and, also between terrains, the scenario and the initial state of every world.
+
+    Args:
+        manifest_a: Cell manifest of one side.
+        manifest_b: Cell manifest of the other side.
+        axis: A key of `AXES`.
+        worlds: Compare the first N worlds of both sides; None takes all and wants equally many.
+
+    Returns:
+        The fields on the axis that differ -> (value of A, value of B).
+
+    Raises:
+        UnmatchedPair: If another field differs, or none on the axis does.
+        ValueError: If the axis is unknown, or a side has fewer than `worlds` worlds.
+    """
+    check_axis(axis)
+    a, b = manifest_fields(manifest_a), manifest_fields(manifest_b)
+    pair = (_label(a), _label(b))
+    if worlds is not None:
+        fewest = min(a["worlds"], b["worlds"])
+        if not 1 <= worlds <= fewest:
+            raise ValueError(
+                f"worlds is {worlds}; A holds {a['worlds']} and B {b['worlds']}, so it must be 1 ... {fewest}"
+            )
+        a, b = ({**side, "worlds": worlds, **{n: _cut(side[n], worlds) for n in PER_WORLD}} for side in (a, b))
+    differ = {
+        name: (a.get(name, _ABSENT), b.get(name, _ABSENT))
+        for name in dict.fromkeys([*a, *b])
+        if a.get(name, _ABSENT) != b.get(name, _ABSENT)
+    }
+    off = {name: values for name, values in differ.items() if not on_axis(name, axis)}
+    if off:
+        raise UnmatchedPair(axis, pair, *_explained(off, axis, a, b))
+    if not differ:
+        raise UnmatchedPair(axis, pair, {}, f"are equal along the axis {axis!r}: there is nothing to compare")
+    return differ
+
+
+def _explained(
+    off: dict[str, tuple[Any, Any]], axis: str, a: Mapping[str, Any], b: Mapping[str, Any]
+) -> tuple[dict[str, tuple[Any, Any]], str]:
+    """Fields for the message, lists over worlds in words, and the message around them."""
+    advice = f"differ in more than the axis {axis!r}: {{listed}}"
+    if "seed0" in off:  # other worlds: their digests say nothing more
+        return {n: v for n, v in off.items() if n not in PER_WORLD}, f"{advice}. Their worlds do not pair"
+    shown = {}
+    for name, (one, other) in off.items():
+        if name not in PER_WORLD or not isinstance(one, list) or not isinstance(other, list):
+            shown[name] = (one, other)
+            continue
+        unequal = [i for i, (x, y) in enumerate(zip(one, other, strict=False)) if x != y]
+        if unequal:
+            many = f"{len(unequal)} of {min(len(one), len(other))} worlds, first seed {a['seed0'] + unequal[0]}"
+            shown[f"{name} ({many})"] = (one[unequal[0]], other[unequal[0]])
+        elif "worlds" not in off:
+            shown[name] = (len(one), len(other))
+    if set(shown) == {"worlds"}:
+        fewest = min(a["worlds"], b["worlds"])
+        advice += f". Their first {fewest} worlds are the same: --worlds {fewest} (worlds={fewest}) compares those"
+    return shown, advice
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, item in value.items():
+        fields |= _flat(item, f"{prefix}{name}.") if isinstance(item, dict) and item else {f"{prefix}{name}": item}
+    return fields
+
+
+def _cut(values: Any, worlds: int) -> Any:
+    return values[:worlds] if isinstance(values, list) else values
+
+
+def _label(fields: Mapping[str, Any]) -> str:
+    return f"{fields.get('agent', '?')}/{fields.get('condition', '?')}"
+
+
+def _said(value: Any) -> str:
+    """A value in a message; a digest by its first twelve digits."""
+    text = value if value == _ABSENT else json.dumps(value)
+    if isinstance(value, str) and len(value) == 64:
+        text = f"{value[:12]}..."
+    return text if len(text) <= 60 else f"{text[:57]}..."
