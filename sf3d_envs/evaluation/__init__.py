@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .compare import Comparison, compare, compare_vehicles
-from .freeze import FrozenMismatch, freeze, read_frozen, write_frozen
+from .freeze import freeze, write_frozen
+from .frozen import Frozen, FrozenMismatch, read_frozen
 from .logged import logging_probes
 from .matching import AXES, UnmatchedPair, check_pair, manifest_fields
 from .outcomes import OUTCOMES, VEHICLE_SCHEMA, WORLD_SCHEMA, RunLabels, vehicle_outcomes, world_outcomes
@@ -25,6 +26,7 @@ __all__ = [
     "Evaluation",
     "EvaluationConfig",
     "EvaluationResult",
+    "Frozen",
     "FrozenMismatch",
     "Interval",
     "ManifestConflict",

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from .store import CELL_SCHEMA, DamagedCell, differences
+from .store import CELL_SCHEMA, MANIFEST_SCHEMA, DamagedCell, differences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +91,10 @@ def _manifest(path: Path, name: str) -> dict[str, Any]:
         missing = keys if not isinstance(value, dict) else [key for key in keys if key not in value]
         if missing:
             raise ValueError(f"{path} lacks {', '.join(f'{part}.{key}' for key in missing)}")
+    identity, record = manifest["identity"], manifest["record"]
+    counted = all(type(identity[name]) is int for name in ("worlds", "seed0")) and isinstance(identity["cell"], dict)
+    if not counted or any(len(record[name] or ()) != identity["worlds"] for name in ("scenario", "initial_state")):
+        raise ValueError(f"{path} contradicts itself: it says {identity['worlds']} worlds and lists others")
     return manifest
 
 
@@ -107,6 +111,8 @@ def read_cell(folder: str | Path) -> Cell:
     folder = Path(folder).resolve()
     agent, condition = folder.parent.name, folder.name
     path = folder / "manifest.json"
+    if folder.parent.parent.name != "cells":
+        raise ValueError(f"{str(folder)!r} is no cell folder; give DIR/cells/<agent>/<condition>")
     if not path.is_file():
         raise ValueError(f"{str(folder)!r} holds no finished cell: it has no manifest.json")
     manifest = _manifest(path, f"{agent}/{condition}")
@@ -149,11 +155,23 @@ def read_cells(path: str | Path, argument: str = "path") -> list[Cell]:
                 f"{argument} is {str(path)!r}, which mixes evaluations: {first.name} and {cell.name} differ in "
                 f"{', '.join(mixed)}"
             )
-    listed = _listed_cells(root)
+    committed = _committed(root)
+    if committed is None:
+        return sorted(found.values(), key=lambda cell: (cell.agent, cell.condition))
+    listed: dict[str, Any] = committed["cells"]
     if gone := [name for name in listed if name not in found]:
         raise DamagedCell(root, gone)
-    order = {name: i for i, name in enumerate(listed)}
-    return sorted(found.values(), key=lambda cell: (cell.agent, order.get(cell.name, len(order)), cell.condition))
+    named = {n: {**own, **dict(zip(("agent", "condition"), n.split("/"), strict=True))} for n, own in listed.items()}
+    there = {"identity": committed.get("identity"), "cells": named}
+    here = {"identity": _shared(first), "cells": {n: cell.manifest["identity"]["cell"] for n, cell in found.items()}}
+    if mixed := differences(there, here):
+        raise ValueError(
+            f"{argument} is {str(path)!r}, which mixes evaluations: its cells are not those of its manifest.json "
+            f"({', '.join(mixed)})"
+        )
+    slugs = [facts["slug"] for facts in committed.get("record", {}).get("conditions", [])]
+    rank = {slug: i for i, slug in enumerate(slugs)}
+    return sorted(found.values(), key=lambda c: (c.agent, rank.get(c.condition, len(rank)), c.condition))
 
 
 def _shared(cell: Cell) -> dict[str, Any]:
@@ -161,17 +179,20 @@ def _shared(cell: Cell) -> dict[str, Any]:
     return {name: value for name, value in cell.manifest["identity"].items() if name != "cell"}
 
 
-def _listed_cells(root: Path) -> list[str]:
-    """Cells of a committed evaluation in the order of its suite; none of one that was interrupted."""
+def _committed(root: Path) -> dict[str, Any] | None:
+    """Manifest of a finished evaluation; None if it was interrupted.
+
+    Raises:
+        ValueError: If it is damaged or of another schema.
+    """
+    path = root / "manifest.json"
     try:
-        manifest = json.loads((root / "manifest.json").read_bytes())
+        manifest = json.loads(path.read_bytes())
     except FileNotFoundError:
-        return []
+        return None
     except ValueError as error:
-        raise ValueError(f"{str(root / 'manifest.json')!r} is damaged: {error}") from error
-    cells = manifest.get("cells") if isinstance(manifest, dict) else None
-    if not isinstance(cells, dict):
-        raise ValueError(f"{str(root / 'manifest.json')!r} lists no cells; it is not the manifest of an evaluation")
-    conditions = [facts["slug"] for facts in manifest.get("record", {}).get("conditions", [])]
-    rank = {slug: i for i, slug in enumerate(conditions)}
-    return sorted(cells, key=lambda name: (name.partition("/")[0], rank.get(name.partition("/")[2], len(rank))))
+        raise ValueError(f"{str(path)!r} is damaged ({error}); the evaluation's command writes it anew") from error
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != MANIFEST_SCHEMA or not isinstance(manifest.get("cells"), dict):
+        raise ValueError(f"{str(path)!r} has the schema {schema!r}; this version reads {MANIFEST_SCHEMA!r}")
+    return manifest

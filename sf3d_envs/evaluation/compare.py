@@ -13,10 +13,10 @@ import polars as pl
 
 from .cells import Cell, read_cells
 from .compare_table import comparison_text, print_comparison
-from .matching import UnmatchedPair, check_axis, check_pair, manifest_fields
+from .matching import check_axis, manifest_fields
+from .pairing import admit_pairs, cell_errors, pair_cells, unpaired_cells
 from .stats import BootstrapConfig, paired_difference, rate_interval, world_table
 from .store import DamagedCell, check_writable, write_bytes, write_json
-from .table import REFERENCE
 
 COMPARISON_SCHEMA = "sf3d.comparison/1"
 LANES = ("all", "closing", "open")
@@ -220,8 +220,8 @@ def compare(
     check_axis(axis)
     config = config or BootstrapConfig()
     left, right = read_cells(a, "A"), read_cells(b, "B")
-    pairs = _pairs(left, right, axis, same=Path(a).resolve() == Path(b).resolve())
-    differ = _admitted(pairs, axis, worlds)
+    pairs = pair_cells(left, right, axis, same=Path(a).resolve() == Path(b).resolve())
+    differ = admit_pairs(pairs, axis, worlds)
     frames = _vehicles(cell for pair in pairs for cell in pair)
     tables, losses, matched = [], [], []
     for (one, other), fields in zip(pairs, differ, strict=True):
@@ -248,53 +248,9 @@ def compare(
         table=pl.concat(tables),
         losses=pl.concat(losses),
         matched=matched,
-        remarks=(*_unpaired(left, right, pairs, axis), *_errors(pairs, worlds)),
+        remarks=(*unpaired_cells(left, right, pairs, axis), *cell_errors(pairs, worlds)),
         bootstrap=config,
     )
-
-
-def _pairs(left: Sequence[Cell], right: Sequence[Cell], axis: str, *, same: bool) -> list[tuple[Cell, Cell]]:
-    """Cells that belong together by name; whether they may be compared is another question."""
-    if axis == "terrain":
-        bases = list(left) if len(left) == 1 else [cell for cell in left if cell.condition == REFERENCE]
-        if not bases:
-            raise ValueError(
-                f"A holds no cell of the condition {REFERENCE!r} to compare with; give one of its cells: "
-                f"{', '.join(c.name for c in left)}"
-            )
-        pairs = [(x, y) for x in bases for y in right if x.agent == y.agent and x.condition != y.condition]
-    elif axis == "agent":
-        pairs = [(x, y) for x in left for y in right if x.condition == y.condition and x.folder != y.folder]
-        if same:
-            pairs = [(x, y) for x, y in pairs if x.agent < y.agent]
-    else:
-        pairs = [(x, y) for x in left for y in right if x.name == y.name and x.folder != y.folder]
-    if not pairs:
-        wanted = {
-            "terrain": "other conditions of the same agent",
-            "agent": "another agent on the same condition",
-            "solver": "another folder's cell of the same agent and condition",
-        }[axis]
-        raise ValueError(
-            f"nothing to compare along the axis {axis!r}, which pairs a cell with {wanted}: A holds {_listed(left)}; "
-            f"B holds {_listed(right)}"
-        )
-    return pairs
-
-
-def _admitted(pairs: Sequence[tuple[Cell, Cell]], axis: str, worlds: int | None) -> list[dict[str, tuple[Any, Any]]]:
-    """Fields that differ along the axis, per pair; the first pair that is refused raises, with how many there are."""
-    admitted, refused = [], []
-    for one, other in pairs:
-        try:
-            admitted.append(check_pair(one.manifest, other.manifest, axis, worlds))
-        except UnmatchedPair as error:
-            refused.append(error)
-    if refused:
-        if len(pairs) > 1:
-            refused[0].args = (f"{refused[0]} (refused: {len(refused)} of {len(pairs)} pairs)",)
-        raise refused[0]
-    return admitted
 
 
 def _vehicles(cells: Iterable[Cell]) -> dict[Path, pl.DataFrame]:
@@ -317,33 +273,3 @@ def _names(one: Cell, other: Cell) -> dict[str, str]:
         solver = str(manifest_fields(cell.manifest).get("solver", ""))
         names |= {f"agent_{side}": cell.agent, f"condition_{side}": cell.condition, f"solver_{side}": solver}
     return names
-
-
-def _unpaired(left: Sequence[Cell], right: Sequence[Cell], pairs: Sequence[tuple[Cell, Cell]], axis: str) -> list[str]:
-    """Cells that might have been expected in the tables and are not."""
-    used = {cell.folder for pair in pairs for cell in pair}
-    bases = {one.name for one, _ in pairs}
-    lone = []
-    for side, cells in (("A", [] if axis == "terrain" else left), ("B", right)):
-        rest = [c for c in cells if c.folder not in used and not (axis == "terrain" and c.name in bases)]
-        if rest:
-            lone.append(f"without a counterpart in {'B' if side == 'A' else 'A'}: {_listed(rest)} of {side}")
-    return lone
-
-
-def _errors(pairs: Sequence[tuple[Cell, Cell]], worlds: int | None) -> list[str]:
-    """Cells whose worlds had errors, which their manifests record."""
-    found = {}
-    for pair in pairs:
-        for side, cell in zip("AB", pair, strict=True):
-            chosen = cell.seeds[: worlds or len(cell.seeds)]
-            errors = [e for e in cell.manifest["record"].get("errors", []) if e.get("scenario_seed") in chosen]
-            if errors:
-                reasons = ", ".join(sorted({str(e.get("reason")) for e in errors}))
-                found[side, cell.folder] = f"{cell.name} of {side} had errors in {len(errors)} worlds ({reasons})"
-    return list(found.values())
-
-
-def _listed(cells: Sequence[Cell], limit: int = 6) -> str:
-    names = [cell.name for cell in cells]
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -28,11 +28,10 @@ class UnmatchedPair(ValueError):
         fields: Field -> (value of A, value of B) of everything that differs off the axis.
     """
 
-    def __init__(self, axis: str, pair: tuple[str, str], fields: Mapping[str, tuple[Any, Any]], advice: str) -> None:
-        """Describe `fields`; `advice` ends the message."""
+    def __init__(self, axis: str, fields: Mapping[str, tuple[Any, Any]], message: str) -> None:
+        """Keep what differs beside the message."""
+        super().__init__(message)
         self.axis, self.fields = axis, dict(fields)
-        listed = "; ".join(f"{name}: {_said(a)} in A, {_said(b)} in B" for name, (a, b) in fields.items())
-        super().__init__(f"A ({pair[0]}) and B ({pair[1]}) {advice.format(listed=listed)}")
 
 
 def check_axis(axis: str) -> str:
@@ -91,7 +90,7 @@ def check_pair(
     """
     check_axis(axis)
     a, b = manifest_fields(manifest_a), manifest_fields(manifest_b)
-    pair = (_label(a), _label(b))
+    pair = f"A ({_label(a)}) and B ({_label(b)})"
     if worlds is not None:
         fewest = min(a["worlds"], b["worlds"])
         if not 1 <= worlds <= fewest:
@@ -106,19 +105,20 @@ def check_pair(
     }
     off = {name: values for name, values in differ.items() if not on_axis(name, axis)}
     if off:
-        raise UnmatchedPair(axis, pair, *_explained(off, axis, a, b))
+        shown, advice = _explained(off, a, b)
+        listed = "; ".join(f"{name}: {said(x)} in A, {said(y)} in B" for name, (x, y) in shown.items())
+        raise UnmatchedPair(axis, off, f"{pair} differ in more than the axis {axis!r}: {listed}{advice}")
     if not differ:
-        raise UnmatchedPair(axis, pair, {}, f"are equal along the axis {axis!r}: there is nothing to compare")
+        raise UnmatchedPair(axis, {}, f"{pair} are equal along the axis {axis!r}: there is nothing to compare")
     return differ
 
 
 def _explained(
-    off: dict[str, tuple[Any, Any]], axis: str, a: Mapping[str, Any], b: Mapping[str, Any]
+    off: dict[str, tuple[Any, Any]], a: Mapping[str, Any], b: Mapping[str, Any]
 ) -> tuple[dict[str, tuple[Any, Any]], str]:
-    """Fields for the message, lists over worlds in words, and the message around them."""
-    advice = f"differ in more than the axis {axis!r}: {{listed}}"
+    """Fields for a message, lists over worlds in words, and what to do about them."""
     if "seed0" in off:  # other worlds: their digests say nothing more
-        return {n: v for n, v in off.items() if n not in PER_WORLD}, f"{advice}. Their worlds do not pair"
+        return {name: values for name, values in off.items() if name not in PER_WORLD}, ". Their worlds do not pair"
     shown = {}
     for name, (one, other) in off.items():
         if name not in PER_WORLD or not isinstance(one, list) or not isinstance(other, list):
@@ -130,10 +130,10 @@ def _explained(
             shown[f"{name} ({many})"] = (one[unequal[0]], other[unequal[0]])
         elif "worlds" not in off:
             shown[name] = (len(one), len(other))
-    if set(shown) == {"worlds"}:
-        fewest = min(a["worlds"], b["worlds"])
-        advice += f". Their first {fewest} worlds are the same: --worlds {fewest} (worlds={fewest}) compares those"
-    return shown, advice
+    if set(shown) != {"worlds"}:
+        return shown, ""
+    fewest = min(a["worlds"], b["worlds"])
+    return shown, f". Their first {fewest} worlds are the same: --worlds {fewest} (worlds={fewest}) compares those"
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -151,9 +151,9 @@ def _label(fields: Mapping[str, Any]) -> str:
     return f"{fields.get('agent', '?')}/{fields.get('condition', '?')}"
 
 
-def _said(value: Any) -> str:
-    """A value in a message; a digest by its first twelve digits."""
-    text = value if value == _ABSENT else json.dumps(value)
-    if isinstance(value, str) and len(value) == 64:
-        text = f"{value[:12]}..."
+def said(value: Any) -> str:
+    """A value in a message: short, a digest by its first twelve digits."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) == 64 and " " not in text:
+        text = f"{text[:12]}..."
     return text if len(text) <= 60 else f"{text[:57]}..."
