@@ -16,7 +16,7 @@ WIDE = 130
 """Columns of a terminal from which on rates and decomposition stand side by side."""
 _LEGEND = (
     "A, B: valid passage of all vehicles of the lane; B - A: mean over worlds of the paired difference; brackets: 95 % "
-    "over worlds. kept: passed on both sides, lost: on A alone, gained: on B alone, neither: on none."
+    "over worlds. kept: share that passed on both sides, lost: on A alone, gained: on B alone, neither: on none."
 )
 _RATES = {"rate_a": "A", "rate_b": "B", "difference": "B - A"}
 _PARTS = {"kept": "kept", "lost": "lost", "gained": "gained", "persistent": "neither"}
@@ -24,7 +24,7 @@ _PARTS = {"kept": "kept", "lost": "lost", "gained": "gained", "persistent": "nei
 
 def _number(value: float, sign: bool) -> str:
     text = f"{value:+.2f}" if sign else f"{value:.2f}"
-    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+    return text.replace("0.", ".", 1) if abs(value) < 0.995 else text[:-1]  # 1.0, so that 80 columns are enough
 
 
 def _range(row: Mapping[str, Any], name: str) -> str:
@@ -69,10 +69,7 @@ def rich_comparison(table: pl.DataFrame, axis: str, width: int = WIDE) -> list[T
                 made.add_column(name, no_wrap=True)
             for row in rows:
                 first = row["condition_b"] if row["lane"] == "all" else ""
-                cells = [
-                    _range(row, name) if len(shown) < 7 or name in _RATES else _number(row[name], False)
-                    for name in shown
-                ]
+                cells = [_range(row, name) if name in _RATES else _number(row[name], False) for name in shown]
                 made.add_row(first, row["lane"], *cells)
             tables.append(made)
     return tables

@@ -59,7 +59,12 @@ def test_solvers_pair(manifests):
 
 @pytest.mark.parametrize(
     ("axis", "field"),
-    [("agent", "checkpoint"), ("agent", "checkpoint_digest"), ("agent", "decision_hz"), ("terrain", "condition_digest")],
+    [
+        ("agent", "checkpoint"),
+        ("agent", "checkpoint_digest"),
+        ("agent", "decision_hz"),
+        ("terrain", "condition_digest"),
+    ],
 )
 def test_fields_of_an_axis_may_differ_along_it_and_not_along_another(manifests, axis, field):
     a, b = manifests["constant/mu018"], copy.deepcopy(manifests["constant/mu018"])
