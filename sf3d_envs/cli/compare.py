@@ -26,9 +26,13 @@ def compare(
 ) -> None:
     """Compare valid passage on the same worlds: rates, paired difference B - A, and what was kept, lost and gained.
 
-    A pair is admitted only if it differs in the fields of the axis alone; else they are listed, with exit code 1.
-    terrain: the cell A, or the reference cell of a folder A, against the other conditions in B, by agent.
-    agent: cells of the same condition. solver: cells of the same agent and condition.
+    A pair is admitted only if it differs in the fields of the axis alone; else the others are listed, exit code 1.
+
+    terrain: the cell A, or the reference cell of a folder A, against the same agent's other conditions in B.
+
+    agent: cells of the same condition, every agent of A with every other one of B.
+
+    solver: cells of the same agent and condition.
     """
     for name, value in (("A", a), ("B", b), ("--out", out)):
         if value is not None and not value.strip():

@@ -226,9 +226,8 @@ def compare(
     tables, losses, matched = [], [], []
     for (one, other), fields in zip(pairs, differ, strict=True):
         count = worlds or len(one.seeds)
-        halves = [
-            frames[cell.folder].filter(pl.col("scenario_seed").is_in(list(cell.seeds[:count]))) for cell in (one, other)
-        ]
+        last = pl.lit(one.seeds[count - 1], dtype=pl.UInt64)
+        halves = [frames[cell.folder].filter(pl.col("scenario_seed") <= last) for cell in (one, other)]
         rows, lost = compare_vehicles(halves[0], halves[1], config)
         names = [pl.lit(value).alias(name) for name, value in _names(one, other).items()]
         tables.append(rows.with_columns(names).select(COMPARE_SCHEMA.names()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .cells import Cell
-from .matching import UnmatchedPair, check_pair
+from .matching import UnmatchedPair, check_pair, manifest_fields, on_axis
 from .table import REFERENCE
 
 Pairs = Sequence[tuple[Cell, Cell]]
@@ -39,6 +39,7 @@ def pair_cells(left: Sequence[Cell], right: Sequence[Cell], axis: str, *, same: 
         pairs = [(x, y) for x in left for y in right if x.condition == y.condition and x.folder != y.folder]
         if same:
             pairs = [(x, y) for x, y in pairs if x.agent < y.agent]
+        pairs = [pair for pair in pairs if not _same_agent(*pair)] or pairs
     else:
         pairs = [(x, y) for x in left for y in right if x.name == y.name and x.folder != y.folder]
     if not pairs:
@@ -52,6 +53,12 @@ def pair_cells(left: Sequence[Cell], right: Sequence[Cell], axis: str, *, same: 
             f"B holds {_listed(right)}"
         )
     return pairs
+
+
+def _same_agent(one: Cell, other: Cell) -> bool:
+    """Whether two cells were driven by the same agent; such pairs are left out where there are others."""
+    fields = [{n: v for n, v in manifest_fields(c.manifest).items() if on_axis(n, "agent")} for c in (one, other)]
+    return fields[0] == fields[1]
 
 
 def admit_pairs(pairs: Pairs, axis: str, worlds: int | None) -> list[dict[str, tuple[Any, Any]]]:

@@ -142,6 +142,22 @@ def test_agents_are_compared_on_each_condition(finished):
         assert row["difference"] == pytest.approx(wanted, abs=1e-12)
 
 
+def test_an_agent_is_not_compared_with_itself_where_there_are_others(finished, tmp_path):
+    """Two folders that share an agent: the pairs with the other one are left."""
+    other = evaluate("random", out=tmp_path / "other", **SHORT).out
+    agents = compare(finished.out, other, axis="agent").table.select("agent_a", "agent_b").unique(maintain_order=True)
+    assert agents.rows() == [("constant", "random"), ("idm17", "random")]
+    both = evaluate(["idm17", "random"], out=tmp_path / "both", **SHORT).out
+    agents = compare(other, both, axis="agent").table.select("agent_a", "agent_b").unique()
+    assert agents.rows() == [("random", "idm17")]
+
+
+def test_the_largest_seeds_are_compared(tmp_path):
+    out = evaluate("constant", out=tmp_path, seed0=2**64 - 2, **QUICK).out
+    assert compare(out, out, axis="terrain", worlds=1).table["worlds"].unique().to_list() == [1]
+    assert compare(out, out, axis="terrain").table["worlds"].unique().to_list() == [2]
+
+
 def test_solvers_are_compared(quick, tmp_path):
     evaluate("constant", solver="xpbd", out=tmp_path / "xpbd", **QUICK)
     result = compare(quick, tmp_path / "xpbd", axis="solver")

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_it_is_the_same_when_made_again(manifest, tmp_path):
 
 def test_slices_of_worlds_and_conditions_do_not_change_it(manifest, monkeypatch):
     for limit in (1, 3, 5, 8):
-        monkeypatch.setattr("sf3d_envs.evaluation.freeze._PLACED_AT_ONCE", limit)
+        monkeypatch.setattr(import_module("sf3d_envs.evaluation.freeze"), "_PLACED_AT_ONCE", limit)
         conditions = [load_condition(slug) for slug in SLUGS]
         assert placed_digests(conditions, range(100_000, 100_004)) == manifest["record"]
 
