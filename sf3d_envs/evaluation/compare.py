@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .cells import Cell, read_cells
 from .compare_table import comparison_text, print_comparison
+from .finished import Cell, read_cells
 from .matching import check_axis, manifest_fields
 from .pairing import admit_pairs, cell_errors, pair_cells, unpaired_cells
 from .stats import BootstrapConfig, paired_difference, rate_interval, world_table
@@ -255,14 +255,14 @@ def compare(
 def _vehicles(cells: Iterable[Cell]) -> dict[Path, pl.DataFrame]:
     """Checked vehicle tables by folder; all damaged cells of a result folder are named at once."""
     frames: dict[Path, pl.DataFrame] = {}
-    damaged: dict[Path, list[str]] = {}
+    damaged: dict[Path, dict[str, list[str]]] = {}
     for cell in {cell.folder: cell for cell in cells}.values():
         try:
             frames[cell.folder] = cell.vehicles()
         except DamagedCell:
-            damaged.setdefault(cell.folder.parents[2], []).append(cell.name)
-    for root, names in damaged.items():
-        raise DamagedCell(root, names)
+            damaged.setdefault(cell.folder.parents[2], {})[cell.name] = ["vehicles.parquet"]
+    for root, files in damaged.items():
+        raise DamagedCell(root, files)
     return frames
 
 

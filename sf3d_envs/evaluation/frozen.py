@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .matching import PER_WORLD, said
+from .matching import PER_WORLD, RECORDING, said
 from .store import differences
 
 FREEZE_SCHEMA = "sf3d.freeze/1"
@@ -65,7 +65,7 @@ class Frozen:
         Raises:
             FrozenMismatch: Naming fields, cells that are not frozen, and worlds beyond the frozen ones.
         """
-        free = ("worlds", "seed0")
+        free = ("worlds", "seed0", *RECORDING)
         there = {name: value for name, value in self.manifest["identity"].items() if name not in free}
         found = differences(there, {name: value for name, value in _json(identity).items() if name not in free})
         first, last = identity["seed0"], identity["seed0"] + identity["worlds"] - 1

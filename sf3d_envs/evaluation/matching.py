@@ -17,6 +17,9 @@ AXES: dict[str, tuple[str, ...]] = {
 PER_WORLD = ("scenario", "initial_state")
 """Digests of a manifest's record with one entry per world."""
 
+RECORDING = ("rich",)
+"""Fields that say what is recorded besides and decide no outcome; they may differ."""
+
 _ABSENT = "absent"
 
 
@@ -56,7 +59,7 @@ def manifest_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell manifest says about its run, as flat named fields.
 
     Args:
-        manifest: Manifest of a cell, for example `cells.Cell.manifest`, which carries the names of agent and condition.
+        manifest: Manifest of a cell, for example `finished.Cell.manifest`, which carries the names of agent and condition.
 
     Returns:
         Dotted name -> value: all of `identity`, the fields of `identity.cell` without that prefix, and of `record` the
@@ -103,14 +106,15 @@ def check_pair(
         for name in dict.fromkeys([*a, *b])
         if a.get(name, _ABSENT) != b.get(name, _ABSENT)
     }
-    off = {name: values for name, values in differ.items() if not on_axis(name, axis)}
+    off = {name: values for name, values in differ.items() if not on_axis(name, axis) and name not in RECORDING}
     if off:
         shown, advice = _explained(off, a, b)
         listed = "; ".join(f"{name}: {said(x)} in A, {said(y)} in B" for name, (x, y) in shown.items())
         raise UnmatchedPair(axis, off, f"{pair} differ in more than the axis {axis!r}: {listed}{advice}")
-    if not differ:
+    along = {name: values for name, values in differ.items() if on_axis(name, axis)}
+    if not along:
         raise UnmatchedPair(axis, {}, f"{pair} are equal along the axis {axis!r}: there is nothing to compare")
-    return differ
+    return along
 
 
 def _explained(

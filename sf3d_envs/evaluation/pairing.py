@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .cells import Cell
+from .finished import Cell
 from .matching import UnmatchedPair, check_pair, manifest_fields, on_axis
 from .table import REFERENCE
 

@@ -10,7 +10,7 @@ import pytest
 
 from sf3d_envs.agents import make_agent
 from sf3d_envs.evaluation import AXES, UnmatchedPair, check_pair, evaluate, manifest_fields
-from sf3d_envs.evaluation.cells import read_cells
+from sf3d_envs.evaluation.finished import read_cells
 from sf3d_envs.evaluation.matching import on_axis
 
 SHORT = {"conditions": ["reference", "mu018"], "worlds": 3, "horizon_s": 1.0, "threads": 1}
@@ -83,7 +83,7 @@ def test_every_field_off_the_axis_is_refused_and_named_with_both_values(manifest
         "solver": ("constant/mu018", "constant/mu018"),
     }
     a, b = (manifests[name] for name in pairs[axis])
-    names = [name for name in manifest_fields(a) if not on_axis(name, axis) and name not in ("worlds", "seed0")]
+    names = [name for name in manifest_fields(a) if not on_axis(name, axis) and name not in ("worlds", "seed0", "rich")]
     assert {"code", "packages.numpy", "horizon_s", "device", "route", "scenario", "initial_state"} <= set(names)
     for name in names:
         changed = copy.deepcopy(b)
@@ -94,6 +94,12 @@ def test_every_field_off_the_axis_is_refused_and_named_with_both_values(manifest
         assert list(caught.value.fields) == [name]
         assert caught.value.fields[name][1] == new
         assert name in str(caught.value)
+
+
+def test_what_is_recorded_besides_may_differ(manifests):
+    a, b = manifests["constant/reference"], manifests["constant/mu018"]
+    a["identity"]["rich"], b["identity"]["rich"] = 0, 2
+    assert set(check_pair(a, b, "terrain")) == {"condition", "terrain"}
 
 
 def test_all_differing_fields_are_listed_at_once(manifests):

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from .store import CELL_SCHEMA, MANIFEST_SCHEMA, DamagedCell, differences
+from .store import CELL_SCHEMA, MANIFEST_SCHEMA, DamagedCell, differences, file_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,11 @@ class Cell:
         return f"{self.agent}/{self.condition}"
 
     @property
+    def manifest_digest(self) -> str:
+        """SHA-256 (hex) of the manifest's file."""
+        return file_digest(self.folder / "manifest.json")
+
+    @property
     def seeds(self) -> range:
         """Scenario seeds of the cell's worlds, in order."""
         identity = self.manifest["identity"]
@@ -56,7 +61,7 @@ class Cell:
         except FileNotFoundError:
             data = None
         if data is None or hashlib.sha256(data).hexdigest() != self.manifest["files"]["vehicles.parquet"]:
-            raise DamagedCell(self.folder.parents[2], [self.name])
+            raise DamagedCell(self.folder.parents[2], {self.name: ["vehicles.parquet"]})
         frame = pl.read_parquet(io.BytesIO(data)).sort("scenario_seed", "vehicle")
         names = [f"{agent}/{condition}" for agent, condition in frame.select("agent", "condition").unique().iter_rows()]
         if names != [self.name]:
@@ -78,7 +83,7 @@ def _manifest(path: Path, name: str) -> dict[str, Any]:
     except ValueError:
         manifest = None
     if not isinstance(manifest, dict):
-        raise DamagedCell(path.parents[3], [name])
+        raise DamagedCell(path.parents[3], {name: [path.name]})
     if manifest.get("schema") != CELL_SCHEMA:
         raise ValueError(f"{path} has the schema {manifest.get('schema')!r}; this version reads {CELL_SCHEMA!r}")
     wanted = {
@@ -159,7 +164,7 @@ def read_cells(path: str | Path, argument: str = "path") -> list[Cell]:
     if committed is None:
         return sorted(found.values(), key=lambda cell: (cell.agent, cell.condition))
     listed: dict[str, Any] = committed["cells"]
-    if gone := [name for name in listed if name not in found]:
+    if gone := {name: ["manifest.json"] for name in listed if name not in found}:
         raise DamagedCell(root, gone)
     named = {n: {**own, **dict(zip(("agent", "condition"), n.split("/"), strict=True))} for n, own in listed.items()}
     there = {"identity": committed.get("identity"), "cells": named}
@@ -169,6 +174,10 @@ def read_cells(path: str | Path, argument: str = "path") -> list[Cell]:
             f"{argument} is {str(path)!r}, which mixes evaluations: its cells are not those of its manifest.json "
             f"({', '.join(mixed)})"
         )
+    digests = committed.get("cell_manifests", {})
+    changed = [c for c in found.values() if digests.get(c.name, c.manifest_digest) != c.manifest_digest]
+    if changed:
+        raise DamagedCell(root, {cell.name: ["manifest.json"] for cell in changed})
     slugs = [facts["slug"] for facts in committed.get("record", {}).get("conditions", [])]
     rank = {slug: i for i, slug in enumerate(slugs)}
     return sorted(found.values(), key=lambda c: (c.agent, rank.get(c.condition, len(rank)), c.condition))
