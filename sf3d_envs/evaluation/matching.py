@@ -59,7 +59,7 @@ def manifest_fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a cell manifest says about its run, as flat named fields.
 
     Args:
-        manifest: Manifest of a cell, for example `finished.Cell.manifest`, which carries the names of agent and condition.
+        manifest: Manifest of a cell, for example `finished.Cell.manifest`, which names agent and condition.
 
     Returns:
         Dotted name -> value: all of `identity`, the fields of `identity.cell` without that prefix, and of `record` the
