@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from sf3d_envs.agents import make_agent
 from sf3d_envs.cli import app
+from sf3d_envs.envs.torch_env import TorchEnv
 from sf3d_envs.evaluation import (
     Evaluation,
     EvaluationConfig,
@@ -205,6 +206,7 @@ def test_finished_cells_are_compared_too(manifest, file, tmp_path):
     out = tmp_path / "out"
     evaluate("constant", out=out, **RUN)
     assert Evaluation(EvaluationConfig(agents=["constant"], frozen=file, **RUN), out).missing == []
+    (out / "manifest.json").unlink()  # as after an interrupt
     path = out / "cells" / "constant" / "mu018" / "manifest.json"
     content = json.loads(path.read_text())
     content["record"]["initial_state"][1] = "0" * 64
@@ -214,18 +216,19 @@ def test_finished_cells_are_compared_too(manifest, file, tmp_path):
 
 
 def test_a_run_whose_worlds_come_out_otherwise_is_refused(file, tmp_path, monkeypatch):
-    """The placed worlds agree, the driven ones don't: the cell is not written."""
-    from sf3d_envs.evaluation import runner
+    """The placed worlds agree, the driven ones don't: the cell is not finished."""
+    evaluation = Evaluation(EvaluationConfig(agents=["constant"], frozen=file, **RUN), tmp_path / "out")
+    original = TorchEnv.digests
 
-    def other(*args, **kwargs):
-        result = run_batch(*args, **kwargs)
-        result.digests["scenario"][0] = "0" * 64
-        return result
+    def other(self):
+        digests = original(self)
+        digests["scenario"][0] = "0" * 64
+        return digests
 
-    monkeypatch.setattr(runner, "run_batch", other)
+    monkeypatch.setattr(TorchEnv, "digests", other)
     with pytest.raises(FrozenMismatch, match="constant/reference: scenario"):
-        evaluate("constant", out=tmp_path / "out", frozen=file, **RUN)
-    assert not list((tmp_path / "out").rglob("vehicles.parquet"))
+        evaluation.run()
+    assert not list((tmp_path / "out").glob("cells/*/*/manifest.json"))
 
 
 @pytest.mark.parametrize(
@@ -259,8 +262,6 @@ def test_a_manifest_of_an_evaluation_is_no_freeze_manifest(tmp_path):
 
 def test_conditions_that_start_otherwise_cannot_be_matched(monkeypatch):
     """Conditions leave the start alone by construction; the check would notice if they did not."""
-    from sf3d_envs.envs.torch_env import TorchEnv
-
     original = TorchEnv.digests
 
     def other(self):
