@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import bench, envs, evaluate, run, verify, warmup
+from . import bench, compare, envs, evaluate, freeze, run, verify, warmup
 from .exits import ExitGroup
 from .text import examples, verbatim
 
@@ -35,6 +35,10 @@ app.command("run", short_help="Run one world; print what became of each vehicle.
 app.command("evaluate", short_help="Agents over road conditions on the same worlds.", epilog=evaluate.EXAMPLES)(
     evaluate.evaluate
 )
+app.command("freeze", short_help="Fix code, agents, roads and worlds of an evaluation.", epilog=freeze.EXAMPLES)(
+    freeze.freeze
+)
+app.command("compare", short_help="Two results that differ in one thing.", epilog=compare.EXAMPLES)(compare.compare)
 app.command("verify", short_help="Check the physics; write a report.", epilog=verify.EXAMPLES)(verify.verify)
 app.command("bench", short_help="Measure throughput.", epilog=bench.EXAMPLES)(bench.bench)
 app.command("warmup", short_help="Compile all kernels.", epilog=warmup.EXAMPLES)(warmup.warmup)

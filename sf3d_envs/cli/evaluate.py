@@ -48,6 +48,9 @@ def evaluate(
     ray_address: Annotated[
         str | None, typer.Option(help="Address of a Ray cluster, or auto; default: start Ray on this machine.")
     ] = None,
+    frozen: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Freeze manifest; a run that disagrees with it is refused.")
+    ] = None,
     recompute: Annotated[
         list[str] | None,
         typer.Option(metavar="CELL", help="Cell AGENT/CONDITION or merged file to make again; may be repeated."),
@@ -72,7 +75,7 @@ def evaluate(
     agents = None if agent is None else split_names("--agent", agent)
     slugs = None if conditions is None else split_names("--conditions", conditions)
 
-    from ..evaluation import CellFailed, DamagedCell, Evaluation, EvaluationConfig
+    from ..evaluation import CellFailed, DamagedCell, Evaluation, EvaluationConfig, FrozenMismatch
     from ..evaluation.config import BENCHMARK_SEED0
     from ..evaluation.errors import bad_agents, error_lines
     from ..evaluation.progress import progress_bar
@@ -93,9 +96,10 @@ def evaluate(
                 threads=threads,
                 executor=executor,
                 ray_address=ray_address,
+                frozen=frozen,
             )
             evaluation = Evaluation(config, out, recompute or ())
-    except DamagedCell as error:
+    except (DamagedCell, FrozenMismatch) as error:
         raise CheckFailedError(str(error)) from error
     reused = len(evaluation.finished)
     if reused:
@@ -103,6 +107,8 @@ def evaluate(
     try:
         with progress_bar() as show:
             result = evaluation.run(show)
+    except FrozenMismatch as error:
+        raise CheckFailedError(str(error)) from error
     except CellFailed as error:
         raise OSError(f"--out is {out!r}: {error}") from error
     except (FolderInUse, ConnectionError):

@@ -42,6 +42,7 @@ class EvaluationConfig:
         executor: `local`, `ray` for the machines of a cluster, or an object (`executors.Executor`).
         ray_address: Address of a Ray cluster, or `auto`; None starts Ray on this machine.
         bootstrap: Interval settings.
+        frozen: Freeze manifest that the evaluation must agree with; None checks nothing.
     """
 
     agents: Sequence[str | Agent] | None = None
@@ -59,6 +60,7 @@ class EvaluationConfig:
     executor: str | Executor = "local"
     ray_address: str | None = None
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    frozen: str | Path | None = None
 
     def __post_init__(self) -> None:
         """Take tier and agents from the suite; refuse values that cannot run."""

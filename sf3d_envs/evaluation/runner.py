@@ -23,6 +23,7 @@ from .columns import metric_schema
 from .config import BENCHMARK_SEED0, EvaluationConfig
 from .errors import CellErrors, error_lines
 from .executors import Progress, Work, make_executor
+from .freeze import check_frozen
 from .store import ResultStore, check_writable, file_digest, write_bytes, write_parquet
 from .table import ConditionFacts, print_tables, summary_table, table_text
 
@@ -70,6 +71,7 @@ class Evaluation:
     Raises:
         ValueError: For an unknown agent, suite, condition or device, a value out of range, an unwritable folder, or a
             folder that holds a different evaluation (`store.ManifestConflict`).
+        FrozenMismatch: If it disagrees with `config.frozen`.
         DamagedCell: If a finished cell or a merged file in `out` was changed.
         ImportError: If the executor needs a package that is not installed.
     """
@@ -110,6 +112,7 @@ class Evaluation:
             raise ValueError(f"rich is {config.rich}; trajectories go to files, so it needs a result folder")
         self.store = ResultStore(self.out or Path("."), self._identity(), self._cell_identities())
         self.finished = [] if out is None else self.store.check(recompute, self._output_names())
+        self.frozen = None if config.frozen is None else check_frozen(config.frozen, self)
 
     def _output_names(self) -> tuple[str, ...]:
         pictures = [name for agent in self.agents for name in (f"passage-{agent}.png", f"matched-{agent}.png")]
@@ -171,6 +174,8 @@ class Evaluation:
         """
         if self.out is None:
             cells = {cell.name: cell for cell in self.executor.run(self._work(), None, progress)}
+            for cell in cells.values():
+                self._stamped(cell)
             return self._in_memory(cells)
         if self.store.complete:
             vehicles, worlds = (pl.read_parquet(self.out / f"{stem}.parquet") for stem in ("vehicles", "worlds"))
@@ -210,7 +215,7 @@ class Evaluation:
         self.store.begin_commit()
         if computed:
             for cell in self.executor.run(self._work(), scratch, progress):
-                self.store.write_cell(cell.name, cell.files, cell.record)
+                self.store.write_cell(cell.name, cell.files, self._stamped(cell))
                 run["cells"][cell.name] = round(cell.seconds, 3)
                 note()
         records = {cell: self.store.read_record(cell) for cell in self.store.cells}
@@ -238,6 +243,10 @@ class Evaluation:
         record = {**self._record(), "errors": _errors(records)}
         note()
         return self._result(vehicles, worlds, self.store.commit(files, record), computed)
+
+    def _stamped(self, cell: FinishedCell) -> Mapping[str, Any]:
+        """Record of a cell; one that disagrees with the freeze manifest raises FrozenMismatch."""
+        return cell.record if self.frozen is None else self.frozen.check_record(cell.name, cell.record, self.seeds)
 
     def _in_memory(self, cells: Mapping[str, FinishedCell]) -> EvaluationResult:
         def joined(stem: str, *keys: str) -> pl.DataFrame:
@@ -272,6 +281,7 @@ class Evaluation:
             "bootstrap": dataclasses.asdict(self.config.bootstrap),
             "conditions": [condition_facts(c).__dict__ for c in self.conditions],
             "writers": identity.writer_versions(),
+            **({} if self.frozen is None else {"frozen": self.frozen.digest}),
         }
 
 
