@@ -8,30 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from .compare_table import comparison_text, print_comparison
 from .finished import Cell, read_cells
 from .matching import check_axis, manifest_fields
 from .pairing import admit_pairs, cell_errors, pair_cells, unpaired_cells
-from .stats import BootstrapConfig, paired_difference, rate_interval, world_table
+from .stats import PARTS, BootstrapConfig, decomposition, sensitivity
 from .store import DamagedCell, check_writable, write_bytes, write_json
 
 COMPARISON_SCHEMA = "sf3d.comparison/1"
-LANES = ("all", "closing", "open")
-PARTS = ("kept", "lost", "gained", "persistent")
-"""Passed on both sides, on A alone, on B alone, on neither."""
 
 _PAIR = {name: pl.String() for name in ("agent_a", "condition_a", "solver_a", "agent_b", "condition_b", "solver_b")}
 _ESTIMATES = ("rate_a", "rate_b", "difference", *PARTS)
+_LIMITS = ("", "_low", "_high")
 COMPARE_SCHEMA = pl.Schema(
     {
         **_PAIR,
         "lane": pl.String(),
         "worlds": pl.UInt32(),
         "vehicles": pl.UInt32(),
-        **{f"{name}{limit}": pl.Float64() for name in _ESTIMATES for limit in ("", "_low", "_high")},
+        **{f"{name}{limit}": pl.Float64() for name in _ESTIMATES for limit in _LIMITS},
     }
 )
 """One row per pair and lane; `vehicles` are those of all worlds, the denominator of every share."""
@@ -150,37 +147,22 @@ def compare_vehicles(
     sides = pl.concat(
         frame.select(*columns, agent=pl.lit("pair"), condition=pl.lit(side)) for frame, side in ((a, "a"), (b, "b"))
     )
+    rates = sensitivity(sides, "a", config=config).frame()
+    parts = decomposition(sides, "a", config=config)
+    shares, lost = parts.frame(), parts.lost_frame()
     rows, losses = [], []
-    for lane in LANES:
-        chosen: Any = {"conditions": ["a", "b"], "lane": None if lane == "all" else lane}
-        passed_a, passed_b = world_table(sides, **chosen).values[0].astype(bool)
-        outcome = world_table(sides, "outcome", **chosen).values[0, 1]
-        lost = passed_a & ~passed_b
-        marks = {
-            "rate_a": passed_a,
-            "rate_b": passed_b,
-            "kept": passed_a & passed_b,
-            "lost": lost,
-            "gained": ~passed_a & passed_b,
-            "persistent": ~passed_a & ~passed_b,
-        }
-        ends = sorted(set(outcome[lost].tolist()))
-        trials = lost.shape[1]
-        counts = np.stack(
-            [*(m.sum(axis=1) for m in marks.values()), *((lost & (outcome == e)).sum(axis=1) for e in ends)]
-        )
-        shares = rate_interval(counts, trials, config)
-        change = paired_difference(counts[1], counts[0], trials, config)
-        row: dict[str, Any] = {"lane": lane, "worlds": lost.shape[0], "vehicles": lost.size}
-        row |= {"difference": float(change.estimate)}
-        row |= {"difference_low": float(change.low), "difference_high": float(change.high)}
-        for i, name in enumerate(marks):
-            row[name] = float(shares.estimate[i])
-            row[f"{name}_low"], row[f"{name}_high"] = float(shares.low[i]), float(shares.high[i])
+    for rate in rates.to_dicts():
+        own = pl.col("lane") == rate["lane"]
+        row = {name: rate[name] for name in ("lane", "worlds", "vehicles")}
+        for limit in _LIMITS:
+            sources = {"rate_a": "reference_rate", "rate_b": "rate", "difference": "change"}
+            row |= {f"{name}{limit}": rate[f"{source}{limit}"] for name, source in sources.items()}
+        for part in shares.filter(own).to_dicts():
+            row |= {f"{part['part']}{limit}": part[f"share{limit}"] for limit in _LIMITS}
         rows.append(row)
-        for i, end in enumerate(ends, len(marks)):
-            limits = {"low": float(shares.low[i]), "high": float(shares.high[i])}
-            losses.append({"lane": lane, "outcome": end, "lost": float(shares.estimate[i]), **limits})
+        for end in lost.filter(own & (pl.col("vehicles") > 0)).to_dicts():
+            limits = {"lost": end["share"], "low": end["share_low"], "high": end["share_high"]}
+            losses.append({"lane": rate["lane"], "outcome": end["outcome"], **limits})
     row_schema = {name: kind for name, kind in COMPARE_SCHEMA.items() if name not in _PAIR}
     loss_schema = {name: kind for name, kind in LOSS_SCHEMA.items() if name not in _PAIR}
     return pl.DataFrame(rows, schema=row_schema), pl.DataFrame(losses, schema=loss_schema)
