@@ -84,6 +84,7 @@ class SafetyMemory:
     braking: wp.array2d(dtype=wp.int8)  # [W, V] the last step braked hard
     before: wp.array2d(dtype=wp.vec3)  # [W, V] x [m] and planar velocity [m/s] at the last look
     place: wp.array3d(dtype=wp.vec2)  # [W, R, V] arc length and lateral offset on each route [m]
+    conflict: wp.array2d(dtype=wp.vec2)  # [W, V] TTC [s] and braking need over capacity of the last step
 
 
 @wp.func
@@ -182,6 +183,7 @@ def measure_interaction(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: i
         ratio = need / capacity
     if ratio > memory.values[w, v, NEED_MAX]:
         memory.values[w, v, NEED_MAX] = ratio
+    memory.conflict[w, v] = wp.vec2(ttc, ratio)
 
 
 @wp.func
@@ -223,6 +225,7 @@ def measure_vehicle(inputs: SafetyInputs, memory: SafetyMemory, w: int, v: int):
     if inputs.step[w] == memory.last_step[w, v]:
         return
     memory.last_step[w, v] = inputs.step[w]
+    memory.conflict[w, v] = wp.vec2(float(wp.inf), 0.0)
     body = w * inputs.num_vehicles + v
     velocity = wp.spatial_top(inputs.body_qd[body])
     now = wp.vec3(inputs.body_q[body][0], velocity[0], velocity[1])

@@ -25,6 +25,8 @@ LOAD = wp.constant(index_of("load_fl", TRAJECTORY))
 FRICTION = wp.constant(index_of("friction", TRAJECTORY))
 EVENT = wp.constant(index_of("event", TRAJECTORY))
 VALID = wp.constant(index_of("valid", TRAJECTORY))
+TTC = wp.constant(index_of("ttc", TRAJECTORY))
+NEED_RATIO = wp.constant(index_of("need_ratio", TRAJECTORY))
 
 
 @wp.struct
@@ -42,6 +44,7 @@ class TrajectoryInputs:
     event: wp.array2d(dtype=wp.int8)  # [W, V]
     step: wp.array(dtype=wp.int32)  # [W]
     seed: wp.array(dtype=wp.uint64)  # [W]
+    conflict: wp.array2d(dtype=wp.vec2)  # [W, V] TTC [s] and braking need over capacity
     num_vehicles: int
 
 
@@ -107,6 +110,8 @@ def write_rows(inputs: TrajectoryInputs, ring: TrajectoryRing, world_begin: int)
     ring.data[slot, n, v, FRICTION] = mean
     ring.data[slot, n, v, EVENT] = float(inputs.event[w, v])
     ring.data[slot, n, v, VALID] = float(inputs.valid[w, v])
+    ring.data[slot, n, v, TTC] = inputs.conflict[w, v][0]
+    ring.data[slot, n, v, NEED_RATIO] = inputs.conflict[w, v][1]
 
 
 @wp.kernel

@@ -30,5 +30,5 @@ def logging_probes(
         raise TypeError(f"rich_worlds must be an int >= 0, got {rich_worlds!r}")
     if counted and rich_worlds < 0:
         raise ValueError(f"rich_worlds must be an int >= 0, got {rich_worlds}")
-    rich = (TrajectoryProbe(rich_worlds, on_chunk=on_chunk),) if rich_worlds else ()
-    return (SafetyProbe(), *rich)
+    safety = SafetyProbe()
+    return (safety, TrajectoryProbe(rich_worlds, on_chunk=on_chunk, safety=safety)) if rich_worlds else (safety,)

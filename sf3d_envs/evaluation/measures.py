@@ -93,6 +93,8 @@ TRAJECTORY = (
     Measure("friction", "1", "Surface friction under the wheels, weighted by load; 0 without load."),
     Measure("event", "1", "Code of the vehicle's first event, 0 if none so far (task.events.Event)."),
     Measure("valid", "1", "1 until the vehicle's first event, then 0."),
+    Measure("ttc", "s", "Time to collision; infinite where the gap does not shrink, or driving is not valid."),
+    Measure("need_ratio", "1", "Braking need (DRAC) over capacity; 0 without a need, infinite without capacity."),
 )
 """Columns of a recorded trajectory, float32, after the control step they belong to."""
 

@@ -63,7 +63,7 @@ class RichWriter:
         Args:
             step: Step count of each world, -1 where it was not stepped, int32 [T, N].
             seed: Scenario seed of each world, uint64 [T, N].
-            data: Rows of `measures.TRAJECTORY`, float32 [T, N, V, 20].
+            data: Rows of `measures.TRAJECTORY`, float32 [T, N, V, 22].
         """
         stepped = step >= 0
         vehicles = data.shape[2]

@@ -83,11 +83,26 @@ class SafetyProbe:
         memory.braking = wp.zeros(shape, dtype=wp.int8, device=device)
         memory.before = wp.zeros(shape, dtype=wp.vec3, device=device)
         memory.place = wp.zeros((shape[0], inputs.num_routes, shape[1]), dtype=wp.vec2, device=device)
+        memory.conflict = wp.zeros(shape, dtype=wp.vec2, device=device)
         self._kernels, self._inputs, self._memory, self._shape = kernels, inputs, memory, shape
         self._starts = [
             wp.array([int(measure.start) for measure in SAFETY_COUNTS], dtype=wp.int32, device=device),
             wp.array([measure.start for measure in SAFETY_VALUES], dtype=float, device=device),
         ]
+
+    @property
+    def conflict(self) -> wp.array:
+        """TTC [s] and braking need over capacity of every vehicle in the last step, vec2 [W, V].
+
+        Raises:
+            RuntimeError: If no environment has been made with the probe.
+        """
+        self._bound()
+        return self._memory.conflict
+
+    def _bound(self) -> None:
+        if self._shape is None:
+            raise RuntimeError("this SafetyProbe has measured nothing; make an environment with TorchEnv(probes=[...])")
 
     def record(self, launches: LaunchList) -> None:
         """Append the measurement of a control step."""
@@ -115,8 +130,7 @@ class SafetyProbe:
         Raises:
             RuntimeError: If no environment has been made with the probe.
         """
-        if self._shape is None:
-            raise RuntimeError("this SafetyProbe has measured nothing; make an environment with TorchEnv(probes=[...])")
+        self._bound()
         counts, values = self._memory.counts.numpy(), self._memory.values.numpy()
         result = {measure.name: counts[..., k].copy() for k, measure in enumerate(SAFETY_COUNTS)}
         result |= {measure.name: values[..., k].copy() for k, measure in enumerate(SAFETY_VALUES)}

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..observation.view import WorldView
     from ..sim.simulator import Simulator
     from ..task.kernels import TaskState
+    from .safety import SafetyProbe
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class TrajectoryChunk:
         step: Step count of each world since its reset, 1 for its first step; −1 where the world was not stepped (it is
             frozen, or waited for its reset), int32 [T, N].
         seed: Scenario seed of each world, uint64 [T, N].
-        data: Rows of the table ``TRAJECTORY``, NaN where the world was not stepped, float32 [T, N, V, 20].
+        data: Rows of the table ``TRAJECTORY``, NaN where the world was not stepped, float32 [T, N, V, 22].
     """
 
     step: np.ndarray
@@ -78,8 +79,10 @@ class TrajectoryProbe:
         worlds: N, the first worlds of the environment; or the indices of N different worlds, which are recorded in
             that order.
         on_chunk: Called with each :class:`TrajectoryChunk`, in order, at the end of a step, or by :meth:`flush`; it
-            owns the arrays. None keeps all rows for :meth:`result`: 0.96 kB per world and control step.
+            owns the arrays. None keeps all rows for :meth:`result`: 1.06 kB per world and control step.
         chunk_steps: Control steps of a chunk, at least 60 (the longest decision).
+        safety: Probe of the same environment, before this one, whose TTC and braking need are recorded; without one
+            the columns ``ttc`` and ``need_ratio`` are NaN.
 
     Raises:
         TypeError, ValueError: If an argument is wrong; the message names it, its value and what is allowed.
@@ -91,6 +94,7 @@ class TrajectoryProbe:
         *,
         on_chunk: Callable[[TrajectoryChunk], object] | None = None,
         chunk_steps: int = CONTROL_HZ,
+        safety: SafetyProbe | None = None,
     ) -> None:
         indices: np.ndarray | None = None
         count: Any = worlds
@@ -109,7 +113,7 @@ class TrajectoryProbe:
             raise TypeError(f"on_chunk must be callable or None, got {on_chunk!r}")
         self.indices = np.arange(int(count), dtype=np.int64) if indices is None else indices
         self.worlds, self.chunk_steps = len(self.indices), int(chunk_steps)
-        self._on_chunk = on_chunk
+        self._on_chunk, self._safety = on_chunk, safety
         self._kept: list[TrajectoryChunk] = []
         self._pending: list[_Transfer] = []
         self._idle: list[list[wp.array]] = []
@@ -138,6 +142,7 @@ class TrajectoryProbe:
             setattr(inputs, name, getattr(view, name))
         inputs.wheel_load, inputs.wheel_friction = sim.wheel_load, sim.wheel_friction
         inputs.event, inputs.num_vehicles = task.event, view.num_vehicles
+        inputs.conflict = self._conflict(view.num_worlds, view.num_vehicles, sim.device)
 
         # A decision is at most a chunk long, so what was not taken yet never fills two chunks.
         slots, shape = 2 * self.chunk_steps, (self.worlds, view.num_vehicles)
@@ -152,6 +157,14 @@ class TrajectoryProbe:
         ring.last_step = wp.zeros(shape, dtype=wp.int32, device=sim.device)
         self._kernels, self._inputs, self._ring, self._sim = kernels, inputs, ring, sim
         self._stream_of, self._device = sim.shards.torch_stream, sim.device
+
+    def _conflict(self, worlds: int, vehicles: int, device: wp.Device) -> wp.array:
+        if self._safety is None:
+            return wp.full((worlds, vehicles), wp.vec2(np.nan, np.nan), dtype=wp.vec2, device=device)
+        conflict = self._safety.conflict
+        if conflict.shape != (worlds, vehicles):
+            raise ValueError("safety serves another environment; give the SafetyProbe that stands before this probe")
+        return conflict
 
     def record(self, launches: LaunchList) -> None:
         """Append the rows of a control step."""

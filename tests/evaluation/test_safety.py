@@ -72,6 +72,15 @@ def test_valid_driving_ends_with_the_step_before_the_first_event(traffic):
     assert np.array_equal(found["valid_steps"], valid.sum(axis=0))
 
 
+def test_trajectories_hold_the_conflicts_of_every_step(traffic):
+    found, recorded, _, _ = traffic
+    ttc, ratio, stepped = recorded["ttc"], recorded["need_ratio"], (recorded.step >= 0)[..., None]
+    assert np.array_equal((stepped & (ttc < 1.5)).sum(axis=0), found["ttc_below_1_5s_steps"])
+    assert np.array_equal((stepped & (ratio > 1.0)).sum(axis=0), found["need_above_capacity_steps"])
+    assert np.array_equal(np.where(stepped, ttc, np.inf).min(axis=0), found["ttc_min"])
+    assert np.array_equal(np.where(stepped, ratio, 0.0).max(axis=0), found["need_ratio_max"])
+
+
 def test_trajectories_are_the_states(traffic):
     _, recorded, trace, _ = traffic
     stepped = np.diff(trace["step"], axis=0) > 0
@@ -105,7 +114,8 @@ def test_trajectories_are_the_states(traffic):
         "event": trace["event"][1:],
         "valid": trace["valid"][1:],
     }
-    assert list(expected) == [column.name for column in TRAJECTORY]
+    conflicts = ["ttc", "need_ratio"]  # compared with the measures above
+    assert [*expected, *conflicts] == [column.name for column in TRAJECTORY]
     for name, values in expected.items():
         # Float32 rotates velocities of some 10 m/s: 1e-6 of them.
         np.testing.assert_allclose(recorded[name][stepped], values[stepped], rtol=1e-6, atol=1e-5, err_msg=name)

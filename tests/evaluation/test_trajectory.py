@@ -8,7 +8,7 @@ import pytest
 from sf3d_envs.agents import make_agent
 from sf3d_envs.envs.torch_env import TorchEnv
 from sf3d_envs.evaluation.logged import logging_probes
-from sf3d_envs.evaluation.measures import TRAJECTORY
+from sf3d_envs.evaluation.measures import TRAJECTORY, index_of
 from sf3d_envs.evaluation.safety import SafetyProbe
 from sf3d_envs.evaluation.trajectory import TrajectoryProbe
 
@@ -93,7 +93,22 @@ def test_frozen_worlds_are_marked():
     chunk = run(TrajectoryProbe(2), horizon_s=1.0, decisions=12).result()
     assert np.array_equal(chunk.step[:, 1], [*range(1, 61), *[-1] * 12])
     assert np.isnan(chunk.data[60:]).all()
-    assert np.isfinite(chunk.data[:60]).all()
+    assert np.isfinite(chunk.data[:60, ..., : index_of("ttc", TRAJECTORY)]).all()
+
+
+def test_without_a_safety_probe_conflicts_are_not_known(whole):
+    assert np.isnan(whole["ttc"]).all()
+    assert np.isnan(whole["need_ratio"]).all()
+
+
+def test_the_safety_probe_stands_before_the_trajectories():
+    safety = SafetyProbe()
+    with pytest.raises(RuntimeError, match="this SafetyProbe has measured nothing"):
+        TorchEnv(2, probes=[TrajectoryProbe(1, safety=safety), safety])
+    other = SafetyProbe()
+    TorchEnv(3, probes=[other]).close()
+    with pytest.raises(ValueError, match="safety serves another environment"):
+        TorchEnv(2, probes=[TrajectoryProbe(1, safety=other)])
 
 
 @pytest.mark.parametrize(("mode", "pause"), [("NextStep", 6), ("SameStep", 0)])
