@@ -20,6 +20,7 @@ from sf3d_envs.evaluation import (
 )
 from sf3d_envs.evaluation.batch import drive, make_scoring_env
 from sf3d_envs.evaluation.columns import SAFETY_SCHEMA
+from sf3d_envs.evaluation.logged import logging_probes
 from sf3d_envs.registry import load_condition
 
 CONDITIONS = ["reference", "mu005", "gradeN080"]
@@ -59,15 +60,15 @@ def test_rows_are_the_first_worlds_in_order(recorded):
 
 
 def test_rows_are_those_of_a_world_driven_alone(recorded):
-    probe = TrajectoryProbe(1)
-    env = make_scoring_env([load_condition("mu005")], [100_001], 60, horizon_s=12.5, probes=[probe])
+    safety, probe = logging_probes(1)
+    env = make_scoring_env([load_condition("mu005")], [100_001], 60, horizon_s=12.5, probes=[safety, probe])
     for _ in drive(env, make_agent("idm17"), 12.5):
         pass
     alone = probe.result()
     env.close()
     rich = pl.read_parquet(recorded.out / "cells/idm17/mu005/rich.parquet").filter(pl.col("scenario_seed") == 100_001)
     stepped = alone.step[:, 0] >= 0
-    ours = rich.drop("step", "scenario_seed", "vehicle").to_numpy().reshape(-1, 12, 22)[..., :20]
+    ours = rich.drop("step", "scenario_seed", "vehicle").to_numpy().reshape(-1, 12, 22)
     assert ours.tobytes() == alone.data[stepped, 0].tobytes()
 
 
