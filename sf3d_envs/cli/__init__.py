@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from . import bench, compare, envs, evaluate, freeze, run, verify, warmup
+from . import bench, compare, envs, evaluate, freeze, report, run, verify, warmup
 from .exits import ExitGroup
 from .text import examples, verbatim
 
@@ -17,6 +17,7 @@ _FIRST_ROUND = examples(
     "sf3d envs         # what there is",
     "sf3d run SF3D/LaneClosure-mu018-v0 --agent idm17 --seed 100000",
     "sf3d evaluate --agent idm17 --worlds 8 --out results",
+    "sf3d report results",
 )
 _EXIT_CODES = verbatim(
     "Exit codes: 0 done, 1 a check failed, 2 bad input,", "            3 out of a resource, 130 interrupted"
@@ -39,6 +40,7 @@ app.command("freeze", short_help="Fix code, agents, roads and worlds of an evalu
     freeze.freeze
 )
 app.command("compare", short_help="Two results that differ in one thing.", epilog=compare.EXAMPLES)(compare.compare)
+app.command("report", short_help="A finished evaluation as one page.", epilog=report.EXAMPLES)(report.report)
 app.command("verify", short_help="Check the physics; write a report.", epilog=verify.EXAMPLES)(verify.verify)
 app.command("bench", short_help="Measure throughput.", epilog=bench.EXAMPLES)(bench.bench)
 app.command("warmup", short_help="Compile all kernels.", epilog=warmup.EXAMPLES)(warmup.warmup)

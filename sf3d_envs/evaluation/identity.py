@@ -13,7 +13,7 @@ from typing import Any
 
 _PACKAGES = ("newton", "warp-lang", "torch", "numpy")
 _WRITERS = ("polars", "pyarrow", "matplotlib", "pillow")
-_NO_RESULT = ("sf3d_envs/cli/", "sf3d_envs/render/", "sf3d_envs/benchmark.py")
+_NO_RESULT = ("sf3d_envs/cli/", "sf3d_envs/evaluation/report/", "sf3d_envs/render/", "sf3d_envs/benchmark.py")
 _SOURCES = ("sf3d_envs", "sf3d_envs.agents", "sf3d_envs.registry")
 
 

@@ -111,37 +111,45 @@ def _series(axes: Axes, x: np.ndarray, rows: pl.DataFrame, color: str, label: st
     )
 
 
-def side_by_side(frame_a: np.ndarray, frame_b: np.ndarray, titles: Sequence[str] = ("", "")) -> np.ndarray:
+def side_by_side(
+    frame_a: np.ndarray, frame_b: np.ndarray, titles: Sequence[str] = ("", ""), *, stacked: bool = False
+) -> np.ndarray:
     """Two pictures next to each other, each under its title.
 
     Args:
         frame_a: Left picture, uint8, shape [H, W, 3].
         frame_b: Right picture, uint8, of the same height.
         titles: Title of each.
+        stacked: One above the other instead; the widths must be equal then, and not the heights.
 
     Returns:
-        uint8, shape [H + title bar, W_a + W_b + gap, 3].
+        uint8, shape [H + title bar, W_a + W_b + gap, 3], or stacked [H_a + H_b + 2 title bars, W, 3].
 
     Raises:
-        ValueError: If a frame is not uint8 [H, W, 3], the heights differ, or there are not two titles.
+        ValueError: If a frame is not uint8 [H, W, 3], the heights (stacked: the widths) differ, or there are not two
+            titles.
     """
     for name, frame in (("frame_a", frame_a), ("frame_b", frame_b)):
         if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
             raise ValueError(f"{name} must be uint8 of shape [H, W, 3], got {frame.dtype} {list(frame.shape)}")
-    if frame_a.shape[0] != frame_b.shape[0]:
-        raise ValueError(f"frames must have one height, got {frame_a.shape[0]} and {frame_b.shape[0]}")
+    along = 1 if stacked else 0
+    if frame_a.shape[along] != frame_b.shape[along]:
+        word = ("height", "width")[along]
+        raise ValueError(f"frames must have one {word}, got {frame_a.shape[along]} and {frame_b.shape[along]}")
     if len(titles) != 2:
         raise ValueError(f"titles must be two, got {len(titles)}")
     gap, bar = 4, 28
-    height, width = frame_a.shape[0] + bar, frame_a.shape[1] + gap + frame_b.shape[1]
-    picture = np.full((height, width, 3), 255, dtype=np.uint8)
-    second = frame_a.shape[1] + gap
-    picture[bar:, : frame_a.shape[1]] = frame_a
-    picture[bar:, second:] = frame_b
+    rows, columns, _ = frame_a.shape
+    second = (rows + bar, 0) if stacked else (0, columns + gap)
+    size = (second[0] + bar + frame_b.shape[0], second[1] + frame_b.shape[1], 3)
+    picture = np.full(size, 255, dtype=np.uint8)
+    for (top, left), frame in zip(((0, 0), second), (frame_a, frame_b), strict=True):
+        picture[top + bar : top + bar + frame.shape[0], left : left + frame.shape[1]] = frame
     image = Image.fromarray(picture)
     draw = ImageDraw.Draw(image)
-    for left, title in zip((0, second), titles, strict=True):
-        draw.text((left + 6, bar // 2), overlay.printable(title), font=overlay.font(15), fill=(20, 20, 20), anchor="lm")
+    for (top, left), title in zip(((0, 0), second), titles, strict=True):
+        place = (left + 6, top + bar // 2)
+        draw.text(place, overlay.printable(title), font=overlay.font(15), fill=(20, 20, 20), anchor="lm")
     return np.asarray(image).copy()
 
 
@@ -182,9 +190,9 @@ def plot_trajectories(
         if paths.ndim != 3 or paths.shape[2] < 2:
             raise ValueError(f"positions of {title!r} must have shape [T, V, 2], got {list(paths.shape)}")
         if variants is not None and title in variants:
-            _shade_patches(axes, variants[title])
+            shade_patches(axes, variants[title])
         if markings is not None:
-            _draw_road(axes, markings)
+            draw_road(axes, markings)
         for vehicle, color in enumerate(palette.vehicle_colors(paths.shape[1], merging, ego)):
             style = {"color": palette.unit(color), "linewidth": 2.4 if vehicle == ego else 1.2}
             axes.plot(paths[:, vehicle, 0], paths[:, vehicle, 1], zorder=3.5 if vehicle == ego else 3.0, **style)
@@ -209,7 +217,8 @@ def plot_trajectories(
     return figure
 
 
-def _shade_patches(axes: Axes, variant: TerrainVariant) -> None:
+def shade_patches(axes: Axes, variant: TerrainVariant) -> None:
+    """Draw the friction patches of a terrain in plan view, coloured by friction, with a legend."""
     from matplotlib.patches import Circle, Rectangle
 
     from ..terrain.friction import Disc
@@ -229,7 +238,8 @@ def _shade_patches(axes: Axes, variant: TerrainVariant) -> None:
         axes.legend(loc="upper left", fontsize="small")
 
 
-def _draw_road(axes: Axes, markings: RoadMarkings) -> None:
+def draw_road(axes: Axes, markings: RoadMarkings) -> None:
+    """Draw edges, lane line, counting line and closed lane in plan view."""
     right, left = markings.paved
     for edge in (right, left):
         axes.axhline(edge, color="black", linewidth=1.0, zorder=2)

@@ -1,0 +1,186 @@
+"""What all charts of a report share: look, axes of friction and grade, curves with intervals, SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import matplotlib
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..table import REFERENCE, ConditionFacts
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c6d1f")
+"""Colours that stay apart for colour-blind readers (Okabe and Ito), two darker ones added."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+WIDTH = 7.5
+_FONT: Any = {"font.size": 10, "axes.titlesize": 10, "legend.fontsize": 9, "xtick.labelsize": 9, "ytick.labelsize": 9}
+
+
+class NothingToDraw(ValueError):
+    """A table without a row that the chart shows."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Conditions along an axis.
+
+    Attributes:
+        places: Slug -> place.
+        ticks: (place, label) of each tick.
+        label: What is along it.
+    """
+
+    places: Mapping[str, float]
+    ticks: Sequence[tuple[float, str]]
+    label: str
+
+
+def condition_axes(facts: Sequence[ConditionFacts]) -> list[Axis]:
+    """Friction, by rank of severity, and grade [%]; the reference is on both, and an axis of it alone is left out."""
+    flat = sorted((c for c in facts if not c.grade), key=lambda c: -c.friction)
+    sloped = sorted((c for c in facts if c.friction >= 1.0), key=lambda c: c.grade)
+    axes = []
+    if len(flat) > 1:
+        # Even spacing: the coefficients span a factor of twenty and are read one by one.
+        ticks = [(float(i), f"{c.friction:.2f}") for i, c in enumerate(flat)]
+        places = {c.slug: float(i) for i, c in enumerate(flat)}
+        axes.append(Axis(places, ticks, "friction \u03bc of the patch"))
+    if len(sloped) > 1:
+        low, high = 100.0 * sloped[0].grade, 100.0 * sloped[-1].grade
+        ticks = [(x, f"{x:+g}" if x else "0") for x in range(int(np.floor(low)), int(np.ceil(high)) + 1) if x % 2 == 0]
+        axes.append(Axis({c.slug: 100.0 * c.grade for c in sloped}, ticks, "grade [%]"))
+    return axes
+
+
+def new_figure(height: float, rows: int = 1, columns: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
+    """A figure of the report's width and its axes, [rows, columns]."""
+    with matplotlib.rc_context(_FONT):
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, **options)  # type: ignore[arg-type]
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="#e3e7eb", linewidth=0.8)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def draw_curves(
+    ax: Axes, frame: pl.DataFrame, axis: Axis, value: str, series: str, names: Sequence[str], *, dashed: bool = False
+) -> int:
+    """One curve with intervals per entry of a column.
+
+    Args:
+        ax: Where to draw.
+        frame: Rows with condition, `series`, `value`, `value_low`, `value_high`.
+        axis: Places of the conditions.
+        value: Column drawn.
+        series: Column that tells curves apart.
+        names: Its entries, which decide colour and marker.
+        dashed: Whether the curves are dashed.
+
+    Returns:
+        Points drawn.
+    """
+    drawn = 0
+    step = 0.09 * (max(axis.places.values()) - min(axis.places.values())) / max(1, len(axis.places) - 1)
+    for i, name in enumerate(names):
+        rows = [r for r in frame.filter(pl.col(series) == name).to_dicts() if r["condition"] in axis.places]
+        rows = sorted((r for r in rows if _finite(r, value)), key=lambda r: axis.places[r["condition"]])
+        if not rows:
+            continue
+        x = np.array([axis.places[r["condition"]] for r in rows]) + step * (i - 0.5 * (len(names) - 1))
+        y, low, high = (np.array([r[f"{value}{limit}"] for r in rows], dtype=float) for limit in ("", "_low", "_high"))
+        ax.errorbar(
+            x,
+            y,
+            yerr=np.clip([y - low, high - y], 0.0, None),
+            label=name,
+            color=COLORS[i % len(COLORS)],
+            marker=MARKERS[i % len(MARKERS)],
+            markersize=4.5,
+            linewidth=1.4,
+            elinewidth=1.0,
+            linestyle="--" if dashed else "-",
+        )
+        drawn += len(rows)
+    label_axis(ax, axis)
+    return drawn
+
+
+def label_axis(ax: Axes, axis: Axis) -> None:
+    """Ticks and label of a condition axis."""
+    ax.set_xticks([place for place, _ in axis.ticks], [label for _, label in axis.ticks])
+    ax.set_xlabel(axis.label)
+
+
+def _finite(row: Mapping[str, object], value: str) -> bool:
+    held = [row[f"{value}{limit}"] for limit in ("", "_low", "_high")]
+    return all(isinstance(v, (int, float)) and np.isfinite(v) for v in held)
+
+
+def require(count: int, what: str) -> None:
+    """Refuse a chart without a point.
+
+    Raises:
+        NothingToDraw: Naming what is missing.
+    """
+    if not count:
+        raise NothingToDraw(f"there is nothing to draw: {what}")
+
+
+def check_columns(frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a frame without the columns a chart reads.
+
+    Raises:
+        ValueError: Naming them.
+    """
+    if missing := [name for name in columns if name not in frame.columns]:
+        raise ValueError(f"frame lacks the columns {missing}; it has {frame.columns}")
+
+
+def svg(figure: Figure, name: str, title: str = "") -> str:
+    """A figure as an SVG element that can stand in a page with others.
+
+    Args:
+        figure: Figure.
+        name: Unique in the page; ids of the element derive from it.
+        title: Text for those who cannot see it.
+
+    Returns:
+        The element; equal figures give equal bytes.
+    """
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.family": "DejaVu Sans"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    prefix = re.sub(r"[^A-Za-z0-9]+", "-", name)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(title, quote=True)}"', 1)
+
+
+__all__ = [
+    "COLORS",
+    "MARKERS",
+    "REFERENCE",
+    "WIDTH",
+    "Axis",
+    "NothingToDraw",
+    "check_columns",
+    "condition_axes",
+    "draw_curves",
+    "label_axis",
+    "new_figure",
+    "require",
+    "svg",
+]
