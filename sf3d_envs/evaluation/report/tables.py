@@ -123,7 +123,7 @@ def safety_table(analysis: Analysis, conditions: Sequence[ConditionFacts], agent
         title="Safety measures over valid driving",
         note=(
             "Ratios of sums over worlds: time columns are shares of the time of valid driving, which shrinks where "
-            "vehicles fail early. Capacity contains \u03bc: need exceeds it more often on less friction by construction. "
+            "vehicles fail early. Capacity contains \u03bc: need exceeds it more often on less friction anyway. "
             "Brackets: 95 % bootstrap over worlds. By lane, and as changes: rates.csv."
         ),
         columns=columns,
