@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from sf3d_envs.agents import make_agent
-from sf3d_envs.evaluation import SafetyProbe, TrajectoryProbe
+from sf3d_envs.evaluation import SafetyProbe, TrajectoryProbe, logging_probes
 from sf3d_envs.evaluation.batch import drive, make_scoring_env
 from sf3d_envs.evaluation.rich import RichWriter
 from sf3d_envs.registry import load_condition
@@ -27,13 +27,12 @@ def run(kind: str, worlds: int, rich: int, seconds: float, decision_hz: int, thr
     agent = make_agent("idm17" if decision_hz == 60 else "constant")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rich.parquet"
-        probes: list[SafetyProbe | TrajectoryProbe] = [] if kind == "plain" else [SafetyProbe()]
-        writer = None
-        if kind == "with rich":
-            writer = RichWriter(file)
-            probes.append(
-                TrajectoryProbe(rich, on_chunk=lambda chunk: writer.write(chunk.step, chunk.seed, chunk.data))
-            )
+        writer = RichWriter(file) if kind == "with rich" else None
+        probes: list[SafetyProbe | TrajectoryProbe] = []
+        if writer is not None:
+            probes += logging_probes(rich, lambda chunk: writer.write(chunk.step, chunk.seed, chunk.data))
+        elif kind != "plain":
+            probes += logging_probes()
         env = make_scoring_env(
             [load_condition("mu018")] * worlds,
             [100_000 + i for i in range(worlds)],
@@ -46,8 +45,9 @@ def run(kind: str, worlds: int, rich: int, seconds: float, decision_hz: int, thr
             for _ in drive(env, agent, seconds):
                 pass
             env.task_numpy()
-            if len(probes) > 1:
-                probes[1].flush()
+            for probe in probes:
+                if isinstance(probe, TrajectoryProbe):
+                    probe.flush()
             if writer is not None:
                 writer.close()
             spent = time.process_time() - started
