@@ -11,6 +11,7 @@ STAMP := $(VENV)/.installed
 
 demo: $(STAMP)
 	$(BIN)/sf3d evaluate --agent idm17 --suite ucx-conditions-1 --worlds 8 --out runs/demo
+	$(BIN)/sf3d report runs/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

@@ -37,6 +37,9 @@ def evaluate(
     worlds: Annotated[int | None, typer.Option(help="Scenario seeds per condition; default: 32.")] = None,
     seed0: Annotated[int | None, typer.Option(help="First scenario seed; default: 100000, the benchmark's.")] = None,
     rich: Annotated[int, typer.Option(help="Worlds per cell whose trajectories are recorded at 60 Hz.")] = 0,
+    rules: Annotated[
+        str, typer.Option(help="scoring: the benchmark's rules, the only ones that are evaluated.")
+    ] = "scoring",
     solver: Annotated[
         str, typer.Option(help="vehicle, or xpbd: the reference path on Newton's own solver (slower, one thread).")
     ] = "vehicle",
@@ -69,6 +72,8 @@ def evaluate(
     at_least("--rich", rich, 0)
     if tier is not None and (worlds is not None or seed0 is not None):
         raise InputError(f"--tier is {tier!r}; it sets worlds and seeds, leave out --worlds and --seed0")
+    if rules != "scoring":
+        raise InputError(f"--rules is {rules!r}; evaluations use scoring")
     at_least("--threads", threads, 1)
     if not out.strip():
         raise InputError("--out is ''; give a folder")

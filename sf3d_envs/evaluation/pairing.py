@@ -27,6 +27,8 @@ def pair_cells(left: Sequence[Cell], right: Sequence[Cell], axis: str, *, same: 
     Raises:
         ValueError: If nothing pairs.
     """
+    if len(left) == len(right) == 1 and left[0].folder != right[0].folder:
+        return [(left[0], right[0])]  # two cells that were named make a pair, or an error that says why not
     if axis == "terrain":
         bases = list(left) if len(left) == 1 else [cell for cell in left if cell.condition == REFERENCE]
         if not bases:

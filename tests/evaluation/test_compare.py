@@ -130,6 +130,21 @@ def test_figures_are_those_counted_by_hand(finished):
     assert lost_somewhere
 
 
+def test_two_cells_that_are_named_are_a_pair_or_the_other_fields_are_listed(finished):
+    one, other = (cell(finished.out, name) for name in ("idm17/reference", "constant/mu012"))
+    for axis, fields in {
+        "terrain": ["agent:", "agent_digest:", "decision_hz:"],
+        "agent": ["condition:", "terrain:"],
+        "solver": ["agent:", "condition:", "terrain:"],
+    }.items():
+        found = sf3d("compare", one, other, "--axis", axis)
+        assert found.exit_code == 1
+        said = " ".join(found.output.split())
+        assert f"differ in more than the axis '{axis}'" in said
+        for field in fields:
+            assert field in said
+
+
 def test_swapped_sides_swap_signs_and_lost_with_gained(finished):
     one, other = (cell(finished.out, f"idm17/{slug}") for slug in ("reference", "mu012"))
     forward, back = (compare(a, b, axis="terrain").table for a, b in ((one, other), (other, one)))

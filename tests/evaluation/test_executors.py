@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -17,10 +19,13 @@ from sf3d_envs.evaluation import (
     CellFailed,
     Evaluation,
     EvaluationConfig,
+    FrozenMismatch,
     LocalExecutor,
     RayExecutor,
     WorkerMismatch,
     evaluate,
+    freeze,
+    write_frozen,
 )
 from sf3d_envs.evaluation.cells import CellSettings, batch_limit, condition_groups
 from sf3d_envs.evaluation.executors import compute_remote, make_executor, worker_facts
@@ -60,6 +65,23 @@ def test_ray_gives_the_bits_of_a_local_run(ray, local, tmp_path):
     steps = 3 * 480
     assert seen == [(steps * i, 4 * steps) for i in range(5)]
     assert ray.is_initialized()
+
+
+def test_cells_of_workers_agree_with_a_freeze_manifest_or_are_refused(ray, tmp_path):
+    settings = {"agents": ["constant"], "conditions": ["reference", "mu005"], "worlds": 2, "horizon_s": 1.0}
+    manifest = freeze(EvaluationConfig(**settings))
+    good = write_frozen(tmp_path / "good.json", manifest)
+    here = evaluate(out=tmp_path / "local", frozen=good, **settings)
+    assert evaluate(out=tmp_path / "ray", frozen=good, executor="ray", **settings).computed == here.computed
+    assert snapshot(tmp_path / "ray") == snapshot(tmp_path / "local")
+
+    evaluation = Evaluation(EvaluationConfig(frozen=good, executor="ray", **settings), tmp_path / "other")
+    record = json.loads(json.dumps(evaluation.frozen.manifest))
+    record["record"]["scenario"][1] = "0" * 64
+    evaluation.frozen = dataclasses.replace(evaluation.frozen, manifest=record)
+    with pytest.raises(FrozenMismatch, match="scenario \\(1 of 2 worlds, first seed 100001\\)"):
+        evaluation.run()
+    assert not list((tmp_path / "other").glob("cells/*/*/manifest.json"))
 
 
 def test_a_local_run_goes_on_with_ray_and_the_other_way_round(ray, local, tmp_path):
