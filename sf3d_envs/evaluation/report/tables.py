@@ -100,12 +100,12 @@ def passage_table(analysis: Analysis, conditions: Sequence[ConditionFacts], agen
 
 
 _RATES = (
-    ("ttc_below_1_5s", "time TTC < 1.5 s", 2),
+    ("ttc_below_1_5s", "time TTC < 1.5 s", 4),
     ("ttc_below_1_5s_vehicles", "vehicles TTC < 1.5 s", 2),
-    ("drac_above_limit", "time DRAC > 3.35 m/s\u00b2", 3),
+    ("drac_above_limit", "time DRAC > 3.35 m/s\u00b2", 4),
     ("hard_brake", "time braking > 3 m/s\u00b2", 3),
     ("hard_brake_onsets", "hard braking per km", 1),
-    ("need_above_capacity", "time need > capacity", 3),
+    ("need_above_capacity", "time need > capacity", 4),
     ("patch_contact", "vehicles on the patch", 2),
     ("valid_driving", "valid driving s", 1),
     ("realized_accel", "realized m/s\u00b2", 2),
@@ -178,7 +178,7 @@ def loss_table(analysis: Analysis, conditions: Sequence[ConditionFacts], agents:
         title="Vehicles without a valid passage by outcome, as shares of all vehicles of the lane",
         note=(
             "Censored: still valid when another vehicle's fault reset the world. Before the patch: no wheel of the "
-            "vehicle had touched it by the end of its valid driving. Intervals: losses.csv."
+            "vehicle had touched it by the end of its valid driving, or there is none. Intervals: losses.csv."
         ),
         columns=columns,
         rows=_road(list(found.values()), conditions),
