@@ -59,6 +59,8 @@ def check_members(families: Mapping[str, Sequence[str]], agents: Sequence[str]) 
     Raises:
         ValueError: Naming the family.
     """
+    if not isinstance(families, Mapping):
+        raise ValueError(f"families is {families!r}; give a mapping of family -> agent names in seed order")
     if families:
         check_families(families)
     for name, members in families.items():

@@ -86,9 +86,13 @@ def read_results(folder: str | Path) -> Results:
             or it has no reference or nothing beside it.
         DamagedCell: If a table or a manifest is missing or was changed.
     """
+    if not isinstance(folder, (str, Path)):
+        raise ValueError(f"DIR is {folder!r}; give the result folder of sf3d evaluate")
     root = Path(folder)
     if not root.is_dir():
         raise ValueError(f"DIR is {str(folder)!r}; give the result folder of sf3d evaluate")
+    if root.parent.parent.name == "cells" and not (root / "cells").exists():
+        raise ValueError(f"DIR is {str(folder)!r}, one cell of an evaluation; give the folder that holds cells/")
     cells = read_cells(root, "DIR")
     if not (root / "manifest.json").is_file():
         raise ValueError(

@@ -64,6 +64,8 @@ def check_report(
 ) -> _Plan:
     """Read the results and check every argument, before anything is computed or written; see `write_report`."""
     results = read_results(folder)
+    if out is not None and not isinstance(out, (str, Path)):
+        raise ValueError(f"--out is {out!r}; give a file name that ends in .html")
     html = results.folder / "report.html" if out is None else Path(out)
     if html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out is {str(out)!r}; give a file name that ends in .html")
@@ -71,7 +73,7 @@ def check_report(
     tables = check_writable(html.with_name(f"{html.stem}-tables"), "--out")
     if tables.exists() and not tables.is_dir():
         raise ValueError(f"--out is {str(html)!r}, but {str(tables)!r} is no folder; move it or give another file name")
-    check_members(families or {}, results.agents)
+    check_members({} if families is None else families, results.agents)
     if pair_agent is not None and pair_agent not in results.agents:
         raise ValueError(f"pair_agent is {pair_agent!r}; the results hold {list(results.agents)}")
     default = "idm17" if "idm17" in results.agents else results.agents[0]

@@ -243,6 +243,23 @@ def test_an_unfinished_evaluation_is_refused(copied):
         write_report(copied, video=False)
 
 
+def test_wrong_types_are_refused(finished):
+    for settings, text in (
+        ({"folder": None}, "DIR is None"),
+        ({"out": 3}, "--out is 3"),
+        ({"families": [("a", ["idm17"])]}, "give a mapping of family"),
+        ({"families": {"a": "idm17"}}, "it must be a list of agent names"),
+        ({"families": {"a": []}}, "it must be a list of agent names"),
+        ({"pair_agent": 7}, "pair_agent is 7; the results hold"),
+        (
+            {"folder": finished.out / "cells/idm17/mu018"},
+            "one cell of an evaluation; give the folder that holds cells/",
+        ),
+    ):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            write_report(**{"folder": finished.out, **settings})
+
+
 def test_a_folder_that_is_none_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
