@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .exits import CheckFailedError, InputError, at_least, checked_input, split_names
+from .exits import CheckFailedError, InputError, at_least, checked_input, split_names, tier_alone
 from .text import examples
 
 EXAMPLES = examples(
@@ -70,8 +70,7 @@ def evaluate(
     at_least("--worlds", worlds, 1)
     at_least("--seed0", seed0, 0)
     at_least("--rich", rich, 0)
-    if tier is not None and (worlds is not None or seed0 is not None):
-        raise InputError(f"--tier is {tier!r}; it sets worlds and seeds, leave out --worlds and --seed0")
+    tier_alone(tier, worlds, seed0)
     if rules != "scoring":
         raise InputError(f"--rules is {rules!r}; evaluations use scoring")
     at_least("--threads", threads, 1)

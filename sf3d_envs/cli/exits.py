@@ -42,6 +42,16 @@ def at_least(argument: str, value: float | None, least: float) -> None:
         raise InputError(f"{argument} is {value}; it must be >= {least}")
 
 
+def tier_alone(tier: str | None, worlds: int | None, seed0: int | None) -> None:
+    """Refuse `--tier` beside what it sets.
+
+    Raises:
+        InputError: If `--worlds` or `--seed0` is given too.
+    """
+    if tier is not None and (worlds is not None or seed0 is not None):
+        raise InputError(f"--tier is {tier!r}; it sets worlds and seeds, leave out --worlds and --seed0")
+
+
 def split_names(argument: str, text: str) -> list[str]:
     """Names of a comma-separated option.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .exits import InputError, at_least, checked_input, split_names
+from .exits import InputError, at_least, checked_input, split_names, tier_alone
 from .text import examples
 
 EXAMPLES = examples(
@@ -38,8 +38,7 @@ def freeze(
     at_least("--seed0", seed0, 0)
     if not out.strip():
         raise InputError("--out is ''; give a file")
-    if tier is not None and (worlds is not None or seed0 is not None):
-        raise InputError(f"--tier is {tier!r}; it sets worlds and seeds, leave out --worlds and --seed0")
+    tier_alone(tier, worlds, seed0)
     agents = None if agent is None else split_names("--agent", agent)
     slugs = None if conditions is None else split_names("--conditions", conditions)
 

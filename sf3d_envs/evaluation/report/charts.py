@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
 from ..table import REFERENCE, ConditionFacts
-from .drawing import COLORS, MARKERS, check_columns, condition_axes, draw_curves, new_figure, require
+from .drawing import (
+    COLORS,
+    MARKERS,
+    check_columns,
+    condition_axes,
+    draw_curves,
+    draw_forest,
+    label_forest,
+    new_figure,
+    require,
+)
 
 _LIMITS = ("", "_low", "_high")
 
@@ -70,27 +79,12 @@ def plot_change(passage: pl.DataFrame, facts: Sequence[ConditionFacts]) -> Figur
     height = 1.0 + len(slugs) * (0.16 + 0.1 * len(names))
     figure, panels = new_figure(height, 1, len(lanes), sharey=True, sharex=True)
     for ax, lane in zip(panels[0], lanes, strict=True):
-        ax.axvline(0.0, color="#57606a", linewidth=1.0)
         for i, name in enumerate(names):
-            rows = passage.filter((pl.col("lane") == lane) & (pl.col("agent") == name)).to_dicts()
-            rows = [r for r in rows if r["condition"] in slugs]
-            y = np.array([slugs.index(r["condition"]) for r in rows]) + 0.22 * (i - 0.5 * (len(names) - 1))
-            x, low, high = (np.array([r[f"change{limit}"] for r in rows], dtype=float) for limit in _LIMITS)
-            ax.errorbar(
-                x,
-                y,
-                xerr=np.clip([x - low, high - x], 0.0, None),
-                fmt=MARKERS[i % len(MARKERS)],
-                color=COLORS[i % len(COLORS)],
-                markersize=4.5,
-                elinewidth=1.2,
-                label=name,
-            )
-        ax.set_title(f"{lane} lane", loc="left")
-        ax.set_xlabel("change of valid passage")
-        ax.grid(axis="x", color="#e3e7eb", linewidth=0.8)
-    panels[0, 0].set_yticks(range(len(slugs)), slugs)
-    panels[0, 0].set_ylim(len(slugs) - 0.4, -0.6)
+            rows = passage.filter((pl.col("lane") == lane) & (pl.col("agent") == name))
+            offset = 0.22 * (i - 0.5 * (len(names) - 1))
+            look = {"fmt": MARKERS[i % len(MARKERS)], "color": COLORS[i % len(COLORS)], "label": name}
+            draw_forest(ax, rows, "change", slugs, offset, look)
+        label_forest(ax, slugs, f"{lane} lane")
     if len(names) > 1:
         panels[0, 0].legend(frameon=False)
     return figure
@@ -176,25 +170,10 @@ def plot_additivity(frame: pl.DataFrame) -> Figure:
     slugs = rows["condition"].unique(maintain_order=True).to_list()
     figure, panels = new_figure(1.0 + 0.55 * len(slugs), 1, len(names), sharey=True, sharex=True)
     for ax, name in zip(panels[0], names, strict=True):
-        own = rows.filter(pl.col("agent") == name).to_dicts()
-        y = np.array([slugs.index(r["condition"]) for r in own], dtype=float)
+        own = rows.filter(pl.col("agent") == name)
         for k, (part, label) in enumerate(parts.items()):
-            x, low, high = (np.array([r[f"{part}{limit}"] for r in own], dtype=float) for limit in _LIMITS)
-            ax.errorbar(
-                x,
-                y + 0.24 * (k - 1),
-                xerr=np.clip([x - low, high - x], 0.0, None),
-                fmt=MARKERS[k],
-                color=COLORS[(0, 4, 1)[k]],
-                markersize=4.5,
-                elinewidth=1.2,
-                label=label,
-            )
-        ax.axvline(0.0, color="#57606a", linewidth=1.0)
-        ax.set_title(name, loc="left")
-        ax.set_xlabel("change of valid passage")
-        ax.grid(axis="x", color="#e3e7eb", linewidth=0.8)
-    panels[0, 0].set_yticks(range(len(slugs)), slugs)
-    panels[0, 0].set_ylim(len(slugs) - 0.4, -0.6)
+            look = {"fmt": MARKERS[k], "color": COLORS[(0, 4, 1)[k]], "label": label}
+            draw_forest(ax, own, part, slugs, 0.24 * (k - 1), look)
+        label_forest(ax, slugs, name)
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     return figure

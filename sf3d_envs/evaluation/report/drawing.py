@@ -115,6 +115,35 @@ def draw_curves(
     return drawn
 
 
+def draw_forest(
+    ax: Axes, frame: pl.DataFrame, value: str, slugs: Sequence[str], offset: float, look: Mapping[str, Any]
+) -> None:
+    """Values with intervals along x, a row per condition.
+
+    Args:
+        ax: Where to draw.
+        frame: Rows with condition, `value`, `value_low`, `value_high`.
+        value: Column drawn.
+        slugs: Conditions from top to bottom; others are left out.
+        offset: How far below the middle of its row a value is drawn.
+        look: Marker (`fmt`), `color` and `label`.
+    """
+    rows = [row for row in frame.to_dicts() if row["condition"] in slugs]
+    x, low, high = (np.array([row[f"{value}{limit}"] for row in rows], dtype=float) for limit in ("", "_low", "_high"))
+    y = np.array([slugs.index(row["condition"]) for row in rows]) + offset
+    ax.errorbar(x, y, xerr=np.clip([x - low, high - x], 0.0, None), markersize=4.5, elinewidth=1.2, **look)
+
+
+def label_forest(ax: Axes, slugs: Sequence[str], title: str) -> None:
+    """Names of the rows, zero line, title and grid of a forest of changes."""
+    ax.axvline(0.0, color="#57606a", linewidth=1.0, zorder=1)
+    ax.set_title(title, loc="left")
+    ax.set_xlabel("change of valid passage")
+    ax.grid(axis="x", color="#e3e7eb", linewidth=0.8)
+    ax.set_yticks(range(len(slugs)), slugs)
+    ax.set_ylim(len(slugs) - 0.4, -0.6)
+
+
 def label_axis(ax: Axes, axis: Axis) -> None:
     """Ticks and label of a condition axis."""
     ax.set_xticks([place for place, _ in axis.ticks], [label for _, label in axis.ticks])
@@ -179,7 +208,9 @@ __all__ = [
     "check_columns",
     "condition_axes",
     "draw_curves",
+    "draw_forest",
     "label_axis",
+    "label_forest",
     "new_figure",
     "require",
     "svg",
