@@ -15,6 +15,7 @@ from .finished import Cell, read_cells
 from .matching import check_axis, manifest_fields
 from .pairing import admit_pairs, cell_errors, pair_cells, unpaired_cells
 from .stats import PARTS, BootstrapConfig, decomposition, sensitivity
+from .stats.matched import check_columns
 from .store import DamagedCell, check_writable, write_bytes, write_json
 
 COMPARISON_SCHEMA = "sf3d.comparison/1"
@@ -140,10 +141,14 @@ def compare_vehicles(
         ValueError: If a table is empty or holds several cells, or their worlds or vehicles differ.
     """
     config = config or BootstrapConfig()
+    columns = ("scenario_seed", "vehicle", "lane", "valid_passage", "outcome")
     for name, frame in (("a", a), ("b", b)):
+        try:
+            check_columns(frame, columns)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
         if frame.select("agent", "condition").n_unique() != 1:
             raise ValueError(f"{name} must hold the vehicles of one cell, one agent on one condition")
-    columns = ("scenario_seed", "vehicle", "lane", "valid_passage", "outcome")
     sides = pl.concat(
         frame.select(*columns, agent=pl.lit("pair"), condition=pl.lit(side)) for frame, side in ((a, "a"), (b, "b"))
     )

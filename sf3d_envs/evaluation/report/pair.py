@@ -91,6 +91,8 @@ def preferred_conditions(facts: Sequence[ConditionFacts]) -> list[str]:
 
 
 def _check(frame: pl.DataFrame, name: str, columns: Sequence[str], conditions: Sequence[str]) -> None:
+    if not isinstance(frame, pl.DataFrame):
+        raise ValueError(f"{name} is a {type(frame).__name__}; it must be a polars.DataFrame")
     if missing := [column for column in columns if column not in frame.columns]:
         raise ValueError(f"{name} lacks the columns {missing}; it has {frame.columns}")
     if frame["agent"].n_unique() != 1:

@@ -41,6 +41,10 @@ class BootstrapConfig:
 
     def __post_init__(self) -> None:
         """Refuse settings that give no interval."""
+        for name, kind in (("replicates", int), ("level", (int, float)), ("seed", int)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise ValueError(f"{name} is {value!r}; it must be {'a number' if name == 'level' else 'an int'}")
         if self.replicates < 1:
             raise ValueError(f"replicates is {self.replicates}; it must be >= 1")
         if not 0.0 < self.level < 1.0:
@@ -101,8 +105,10 @@ def world_weights(worlds: int, config: BootstrapConfig | None = None) -> np.ndar
         Counts as float64, read-only, shape [replicates, S]; every row sums to S.
 
     Raises:
-        ValueError: If there is no world.
+        ValueError: If there is no world, or `config` is something else.
     """
+    if config is not None and not isinstance(config, BootstrapConfig):
+        raise ValueError(f"config is {config!r}; it must be a BootstrapConfig")
     if worlds < 1:
         raise ValueError(f"worlds is {worlds}; a bootstrap needs at least one world")
     return _weights(worlds, config or BootstrapConfig())

@@ -101,7 +101,7 @@ def decomposition(
     config = config or BootstrapConfig()
     wanted = against_reference(reference, vehicles, agent, conditions)
     table = matched(vehicles, ["valid_passage", "outcome"], agent=agent, conditions=wanted, by_lane=by_lane)
-    passed = table.columns["valid_passage"].astype(bool)
+    passed = table.flags("valid_passage")
     outcome = table.columns["outcome"]
     check_outcomes(outcome, passed)
     base, then = passed[0], passed[1:]

@@ -190,6 +190,8 @@ class ExposureRates:
 
 def _check_rates(rates: Sequence[ExposureRate], vehicles: pl.DataFrame) -> None:
     check_columns(vehicles, ())
+    if wrong := [rate for rate in rates if not isinstance(rate, ExposureRate)]:
+        raise ValueError(f"rates holds {wrong[0]!r}; each must be an ExposureRate")
     names = [rate.name for rate in rates]
     if not names:
         raise ValueError("rates is empty; give at least one ExposureRate")
@@ -201,6 +203,10 @@ def _check_rates(rates: Sequence[ExposureRate], vehicles: pl.DataFrame) -> None:
                 f"rate {rate.name!r} needs the columns {missing}, which vehicles lacks; a run without safety measures "
                 "does not have them"
             )
+        for name in rate.columns:
+            kind = vehicles[name].dtype
+            if not (kind.is_numeric() or kind == pl.Boolean):
+                raise ValueError(f"rate {rate.name!r} reads vehicles[{name!r}], of type {kind}; it must hold numbers")
 
 
 def available_rates(vehicles: pl.DataFrame) -> tuple[ExposureRate, ...]:

@@ -106,7 +106,7 @@ def risk_table(
         conditions=conditions,
         by_lane=by_lane,
     )
-    check_outcomes(table.columns["outcome"], table.columns["valid_passage"].astype(bool))
+    check_outcomes(table.columns["outcome"], table.flags("valid_passage"))
     return table
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from .bootstrap import BootstrapConfig, interval_of, world_weights
 from .hazard import OWN_FAILURES, STEPS_PER_SECOND, exit_steps, risk_table, whole_steps
-from .matched import Matched
+from .matched import Matched, check_columns
 
 MIN_EXPOSED_FAILURES = 3
 """Cells with fewer exposed failures show counts only (paper, Table 17)."""
@@ -154,6 +154,9 @@ def hazard_ratio(
             table is not a matched one.
     """
     config = config or BootstrapConfig()
+    check_columns(vehicles, ())
+    if not isinstance(seconds, pl.DataFrame):
+        raise ValueError(f"seconds is a {type(seconds).__name__}; it must be a polars.DataFrame")
     names = tuple(vehicles["agent"].unique(maintain_order=True)) if agents is None else tuple(agents)
     if not names:
         raise ValueError("agents is empty; name at least one")

@@ -101,7 +101,7 @@ def losses_by_patch(
         by_lane=by_lane,
     )
     outcome, contact = table.columns["outcome"], table.columns["patch_first_step"].astype(np.int64)
-    check_outcomes(outcome, table.columns["valid_passage"].astype(bool))
+    check_outcomes(outcome, table.flags("valid_passage"))
     event = table.columns["first_event_step"].astype(np.int64)
     if wrong := int(((event >= 0) & (contact > event)).sum()):
         raise ValueError(f"{wrong} rows have a patch_first_step after the first_event_step; contact ends with validity")

@@ -78,6 +78,9 @@ def check_columns(vehicles: pl.DataFrame, columns: Sequence[str]) -> None:
         raise ValueError(f"vehicles lacks the columns {missing}; it has {vehicles.columns}")
     if vehicles.is_empty():
         raise ValueError("vehicles is empty; a statistic needs at least one row")
+    for name in ("scenario_seed", "vehicle"):
+        if not vehicles[name].dtype.is_integer():
+            raise ValueError(f"vehicles[{name!r}] is of type {vehicles[name].dtype}; it must hold integers")
     for name in _KEYS:
         if vehicles[name].null_count():
             raise ValueError(f"vehicles[{name!r}] holds {vehicles[name].null_count()} nulls; keys must be complete")
@@ -106,7 +109,13 @@ def _of_agent(vehicles: pl.DataFrame, agent: str | None) -> tuple[str, pl.DataFr
     return chosen, vehicles.filter(pl.col("agent") == chosen)
 
 
+def _check_names(wanted: Sequence[str] | None) -> None:
+    if isinstance(wanted, str):
+        raise ValueError(f"conditions is {wanted!r}; give a list of slugs")
+
+
 def _of_conditions(part: pl.DataFrame, wanted: Sequence[str] | None) -> tuple[tuple[str, ...], pl.DataFrame]:
+    _check_names(wanted)
     held = part["condition"].unique(maintain_order=True).to_list()
     conditions = tuple(held if wanted is None else wanted)
     if not conditions:
@@ -240,6 +249,7 @@ def against_reference(
     Raises:
         ValueError: If the reference has no rows, or nothing is left to compare with it.
     """
+    _check_names(conditions)
     check_columns(vehicles, ())
     agent, part = _of_agent(vehicles, agent)
     held = part["condition"].unique(maintain_order=True).to_list()

@@ -148,3 +148,43 @@ def test_a_lane_without_vehicles_is_left_out():
 def test_only_booleans_make_rates():
     with pytest.raises(ValueError, match="column is 'vehicle', of type uint8; a rate needs a boolean column"):
         stats.sensitivity(table(), column="vehicle")
+
+
+def test_keys_are_integers(function):
+    with pytest.raises(ValueError, match=r"vehicles\['scenario_seed'\] is of type String; it must hold integers"):
+        function(table().with_columns(pl.col("scenario_seed").cast(pl.String)))
+
+
+def test_settings_are_settings(function):
+    with pytest.raises(ValueError, match="config is 3; it must be a BootstrapConfig"):
+        function(table(), config=3)
+    for settings in ({"replicates": 1.5}, {"replicates": True}, {"seed": "a"}, {"level": None}):
+        ((name, value),) = settings.items()
+        with pytest.raises(ValueError, match=f"{name} is {value!r}; it must be an? (int|number)"):
+            stats.BootstrapConfig(**settings)
+
+
+@pytest.mark.parametrize("name", ["sensitivity", "decomposition", "hazard", "exposure_rates", "losses_by_patch"])
+def test_conditions_are_a_list(name):
+    with pytest.raises(ValueError, match="conditions is 'mu018'; give a list of slugs"):
+        FUNCTIONS[name](table(), conditions="mu018")
+
+
+@pytest.mark.parametrize("name", ["decomposition", "hazard", "losses_by_patch"])
+def test_a_passage_is_true_or_false(name):
+    with pytest.raises(ValueError, match="column is 'valid_passage', of type float64"):
+        FUNCTIONS[name](table().with_columns(pl.col("valid_passage").cast(pl.Float64)))
+
+
+def test_rates_are_of_numbers():
+    with pytest.raises(ValueError, match="rates holds 'r'; each must be an ExposureRate"):
+        stats.exposure_rates(table(), rates=["r"])
+    rate = stats.ExposureRate(name="r", unit="1", numerator=pl.col("outcome"), denominator=pl.lit(1.0))
+    with pytest.raises(ValueError, match=r"rate 'r' reads vehicles\['outcome'\], of type String; it must hold numbers"):
+        stats.exposure_rates(table(), rates=[rate])
+
+
+def test_hazard_ratios_are_of_tables():
+    for arguments, text in (((None, None), "vehicles is a NoneType"), ((table(), None), "seconds is a NoneType")):
+        with pytest.raises(ValueError, match=text):
+            stats.hazard_ratio(*arguments, "mu018")
