@@ -28,6 +28,9 @@ def report(
     pair_agent: Annotated[
         str | None, typer.Option(metavar="AGENT", help="Agent of the matched pair; default: idm17, else the first.")
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file of the suite, if it is not in the registry.")
+    ] = None,
     video: Annotated[bool, typer.Option(help="Make the pair's video (about half a minute).")] = True,
 ) -> None:
     """Write one self-contained HTML page about a finished evaluation, and its tables as CSV and LaTeX.
@@ -47,11 +50,13 @@ def report(
 
     try:
         with checked_input():
-            check_report(folder, out, families=families, pair_agent=pair_agent)
+            check_report(folder, out, families=families, pair_agent=pair_agent, suite=suite)
         from ..evaluation.progress import progress_bar
 
         with progress_bar("steps") as show:
-            written = write_report(folder, out, families=families, pair_agent=pair_agent, video=video, progress=show)
+            written = write_report(
+                folder, out, families=families, pair_agent=pair_agent, suite=suite, video=video, progress=show
+            )
     except DamagedCell as error:
         raise CheckFailedError(str(error)) from error
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...registry import Condition, load_suite
+from ...registry import Condition, Suite, load_suite
 from ..store import check_file, check_writable, write_bytes
 from .analysis import Analysis, analyse, check_members
 from .drawing import svg
@@ -53,6 +53,7 @@ class _Plan:
     tables: Path
     families: Mapping[str, Sequence[str]]
     pair_agent: str
+    suite: Suite | str
 
 
 def check_report(
@@ -61,6 +62,7 @@ def check_report(
     *,
     families: Mapping[str, Sequence[str]] | None = None,
     pair_agent: str | None = None,
+    suite: str | Path | None = None,
 ) -> _Plan:
     """Read the results and check every argument, before anything is computed or written; see `write_report`."""
     results = read_results(folder)
@@ -76,8 +78,30 @@ def check_report(
     check_members({} if families is None else families, results.agents)
     if pair_agent is not None and pair_agent not in results.agents:
         raise ValueError(f"pair_agent is {pair_agent!r}; the results hold {list(results.agents)}")
+    found = _own_suite(results) if suite is None else load_suite(suite)
+    if suite is not None and isinstance(found, Suite) and found.digest != results.identity["suite_digest"]:
+        raise ValueError(f"--suite is {str(suite)!r}, which is not the suite that was evaluated")
     default = "idm17" if "idm17" in results.agents else results.agents[0]
-    return _Plan(results=results, html=html, tables=tables, families=families or {}, pair_agent=pair_agent or default)
+    return _Plan(
+        results=results,
+        html=html,
+        tables=tables,
+        families=families or {},
+        pair_agent=pair_agent or default,
+        suite=found,
+    )
+
+
+def _own_suite(results: Results) -> Suite | str:
+    """The suite that was evaluated, from the registry; what to do where it is not there."""
+    name = results.identity["suite"]
+    try:
+        suite = load_suite(name)
+    except ValueError:
+        return f"its suite {name!r} is not in the registry; name its file with --suite"
+    if suite.digest != results.identity["suite_digest"]:
+        return f"the suite {name!r} of the registry is not the one that was evaluated; name its file with --suite"
+    return suite
 
 
 def write_report(
@@ -86,6 +110,7 @@ def write_report(
     *,
     families: Mapping[str, Sequence[str]] | None = None,
     pair_agent: str | None = None,
+    suite: str | Path | None = None,
     agent: Agent | None = None,
     video: bool = True,
     progress: Progress | None = None,
@@ -104,6 +129,7 @@ def write_report(
         out: HTML file; None writes `report.html` into the folder. The tables go to `<stem>-tables/` beside it.
         families: Name -> agents in order of their training seed; adds intervals over seeds.
         pair_agent: Agent of the matched pair; None takes `idm17` if it is there, else the first.
+        suite: TOML file of the suite, for one that is not in the registry; the pair's roads are drawn from it.
         agent: Object of that agent, for one that has no registered name; it is needed only where the pair's
             trajectories were not recorded.
         video: Whether to make the video, which takes about half a minute.
@@ -118,7 +144,7 @@ def write_report(
             argument is wrong, or a file cannot be written.
         DamagedCell: If a file of the evaluation was changed.
     """
-    plan = check_report(folder, out, families=families, pair_agent=pair_agent)
+    plan = check_report(folder, out, families=families, pair_agent=pair_agent, suite=suite)
     return _write(plan, agent, video, progress)
 
 
@@ -165,12 +191,11 @@ def _lead(results: Results) -> str:
     )
 
 
-def _conditions(results: Results, slugs: Sequence[str]) -> dict[str, Condition]:
-    """Conditions of the suite; ValueError if it is not to be had, or has changed."""
-    suite = load_suite(results.identity["suite"])
-    if suite.digest != results.identity["suite_digest"]:
-        raise ValueError(f"the suite {suite.name!r} here is not the one that was evaluated")
-    return {slug: suite[slug] for slug in slugs}
+def _conditions(plan: _Plan, slugs: Sequence[str]) -> dict[str, Condition]:
+    """Conditions of the suite; ValueError if it is not to be had."""
+    if isinstance(plan.suite, str):
+        raise ValueError(plan.suite)
+    return {slug: plan.suite[slug] for slug in slugs}
 
 
 def _find_pair(plan: _Plan) -> PairChoice | None:
@@ -214,7 +239,7 @@ def _pair_section(plan: _Plan, agent: Agent | None, video: bool) -> tuple[PairCh
     remarks: list[str] = []
     figures, film = [], None
     try:
-        conditions = _conditions(plan.results, (choice.reference, choice.condition))
+        conditions = _conditions(plan, (choice.reference, choice.condition))
         run = _load(plan, choice, conditions, agent)
     except ValueError as error:
         remarks.append(f"The pair is not drawn: {error}.")

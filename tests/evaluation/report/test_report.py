@@ -160,6 +160,22 @@ def test_an_agent_without_a_name_is_given_as_an_object(tmp_path):
     assert write_report(result.out, agent=driver, video=False).remarks == ()
 
 
+def test_a_suite_of_ones_own_is_named_by_its_file(tmp_path):
+    suite = tmp_path / "roads.toml"
+    suite.write_text('[[conditions]]\nslug = "reference"\n[[conditions]]\nslug = "ice"\nfriction = 0.05\n')
+    result = evaluate("idm17", suite=suite, out=tmp_path / "out", worlds=2, horizon_s=24.0, threads=1)
+    report = write_report(result.out, video=False)
+    assert report.pair.condition == "ice"
+    assert report.remarks == (
+        "The pair is not drawn: its suite 'roads' is not in the registry; name its file with --suite.",
+    )
+    assert write_report(result.out, suite=suite, video=False).remarks == ()
+    suite.write_text(suite.read_text().replace("0.05", "0.06"))
+    with pytest.raises(ValueError, match="which is not the suite that was evaluated"):
+        write_report(result.out, suite=suite, video=False)
+    assert sf3d("report", result.out, "--suite", tmp_path / "none.toml").exit_code == 2
+
+
 def test_families_show_the_spread_over_seeds_and_what_the_nested_interval_covers(finished, tmp_path):
     report = write_report(
         finished.out, tmp_path / "f.html", families={"both": ["idm17", "constant"]}, video=False, pair_agent="constant"
