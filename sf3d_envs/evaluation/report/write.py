@@ -78,9 +78,6 @@ def check_report(
     check_members({} if families is None else families, results.agents)
     if pair_agent is not None and pair_agent not in results.agents:
         raise ValueError(f"pair_agent is {pair_agent!r}; the results hold {list(results.agents)}")
-    found = _own_suite(results) if suite is None else load_suite(suite)
-    if suite is not None and isinstance(found, Suite) and found.digest != results.identity["suite_digest"]:
-        raise ValueError(f"--suite is {str(suite)!r}, which is not the suite that was evaluated")
     default = "idm17" if "idm17" in results.agents else results.agents[0]
     return _Plan(
         results=results,
@@ -88,20 +85,24 @@ def check_report(
         tables=tables,
         families=families or {},
         pair_agent=pair_agent or default,
-        suite=found,
+        suite=_suite(results, suite),
     )
 
 
-def _own_suite(results: Results) -> Suite | str:
-    """The suite that was evaluated, from the registry; what to do where it is not there."""
-    name = results.identity["suite"]
+def _suite(results: Results, given: str | Path | None) -> Suite | str:
+    """The suite that was evaluated; what to do where it is not to be had."""
+    name = results.identity["suite"] if given is None else given
     try:
         suite = load_suite(name)
     except ValueError:
+        if given is not None:
+            raise
         return f"its suite {name!r} is not in the registry; name its file with --suite"
-    if suite.digest != results.identity["suite_digest"]:
-        return f"the suite {name!r} of the registry is not the one that was evaluated; name its file with --suite"
-    return suite
+    if suite.digest == results.identity["suite_digest"]:
+        return suite
+    if given is not None:
+        raise ValueError(f"--suite is {str(given)!r}, which is not the suite that was evaluated")
+    return f"the suite {name!r} of the registry is not the one that was evaluated; name its file with --suite"
 
 
 def write_report(
