@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ..stats import PARTS
 from ..table import REFERENCE, ConditionFacts
-from .drawing import COLORS, check_columns, new_figure, require
+from .drawing import COLORS, check_columns, check_one_agent, new_figure, require
 
 _OUTCOMES = {
     "collision": "#d55e00",
@@ -29,6 +30,9 @@ _PART_LOOK = {
 }
 FEW_AT_RISK = 20
 """Bins with fewer vehicles at risk are not drawn: one event there is a hazard of 5 % or more."""
+HAZARD_SHOWN = (REFERENCE, "mu035", "mu018", "mu008")
+"""Conditions of a chart of hazards, unless others are named."""
+_DASHES = ("-", (0, (6, 1.5)), (0, (2.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 
 
 def plot_losses(losses: pl.DataFrame, facts: Sequence[ConditionFacts]) -> Figure:
@@ -40,8 +44,11 @@ def plot_losses(losses: pl.DataFrame, facts: Sequence[ConditionFacts]) -> Figure
 
     Raises:
         NothingToDraw: Without a row.
+        ValueError: For rows of several agents.
     """
     check_columns(losses, ["condition", "lane", "outcome", "where", "share"])
+    check_one_agent(losses)
+    losses = losses.filter(pl.col("share").is_finite())
     slugs = [c.slug for c in facts if (losses["condition"] == c.slug).any()]
     lanes = [lane for lane in ("closing", "open") if (losses["lane"] == lane).any()]
     require(len(slugs) * len(lanes), "no vehicle of either lane")
@@ -50,6 +57,7 @@ def plot_losses(losses: pl.DataFrame, facts: Sequence[ConditionFacts]) -> Figure
         (r["condition"], r["lane"], r["outcome"], r["where"]): r["share"]
         for r in losses.select("condition", "lane", "outcome", "where", "share").to_dicts()
     }
+    longest = 0.0
     y, patched = np.arange(len(slugs)), {c.slug for c in facts if c.friction < 1.0}
     on_patch = np.array([slug in patched for slug in slugs])
     for ax, lane in zip(panels[0], lanes, strict=True):
@@ -61,14 +69,19 @@ def plot_losses(losses: pl.DataFrame, facts: Sequence[ConditionFacts]) -> Figure
                 for bar, marked in zip(bars, on_patch, strict=True):
                     bar.set_hatch("////" if marked and where == "before" else None)
                 left += share
+        longest = max(longest, float(left.max()))
         ax.set_title(f"{lane} lane", loc="left")
         ax.set_xlabel("share of vehicles without a passage")
         ax.grid(axis="x", color="#e3e7eb", linewidth=0.8)
         ax.grid(visible=False, axis="y")
     panels[0, 0].set_yticks(y, slugs)
     panels[0, 0].set_ylim(len(slugs) - 0.4, -0.6)
+    # Bars of no length keep the automatic limit from leaving room behind the longest.
+    panels[0, 0].set_xlim(0.0, min(1.0, 1.05 * longest) if longest else 1.0)
     handles = [Patch(facecolor=color, label=name.replace("_", " ")) for name, color in _OUTCOMES.items()]
-    figure.legend(handles=handles, loc="outside upper center", ncols=6, frameon=False, columnspacing=1.0)
+    if on_patch.any():
+        handles.append(Patch(facecolor="white", edgecolor="#57606a", hatch="////", label="never on the patch"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, columnspacing=1.4)
     return figure
 
 
@@ -81,9 +94,11 @@ def plot_decomposition(decomposition: pl.DataFrame, facts: Sequence[ConditionFac
 
     Raises:
         NothingToDraw: Without a row.
+        ValueError: For rows of several agents.
     """
     check_columns(decomposition, ["condition", "lane", "part", "share"])
-    rows = decomposition.filter(pl.col("lane") == "all")
+    check_one_agent(decomposition)
+    rows = decomposition.filter((pl.col("lane") == "all") & pl.col("share").is_finite())
     slugs = [c.slug for c in facts if (rows["condition"] == c.slug).any()]
     require(len(slugs), "no condition beside the reference")
     assert set(_PART_LOOK) == set(PARTS)
@@ -103,37 +118,54 @@ def plot_decomposition(decomposition: pl.DataFrame, facts: Sequence[ConditionFac
     return figure
 
 
-def plot_hazard(hazard: pl.DataFrame, conditions: Sequence[str]) -> Figure:
-    """Hazard of an own failure and of censoring second by second, and how many vehicles are at risk.
+def plot_hazard(hazard: pl.DataFrame, conditions: Sequence[str] | None = None) -> Figure:
+    """Hazard of an own failure and of censoring bin by bin, and vehicles at risk; dotted: the fewest drawn.
 
     Args:
         hazard: Rows of `stats.Hazard.frame` of one agent.
-        conditions: Slugs to draw, in order.
+        conditions: Slugs to draw, in order; None takes those of `HAZARD_SHOWN` that the table holds, or its first four.
 
     Raises:
         NothingToDraw: Without a bin of at least `FEW_AT_RISK` vehicles.
+        ValueError: For rows of several agents, or a condition that the table does not hold.
     """
     check_columns(hazard, ["condition", "lane", "failure", "second", "hazard", "at_risk"])
+    check_one_agent(hazard)
     rows = hazard.filter(pl.col("lane") == "all")
-    slugs = [slug for slug in conditions if (rows["condition"] == slug).any()]
+    held = rows["condition"].unique(maintain_order=True).to_list()
+    slugs = conditions
+    if slugs is None:
+        slugs = [slug for slug in HAZARD_SHOWN if slug in held] or held[:4]
+    if isinstance(slugs, str) or any(slug not in held for slug in slugs):
+        raise ValueError(f"conditions is {slugs!r}; give a list of slugs of the table, which holds {held}")
     figure, panels = new_figure(5.6, 3, 1, sharex=True, height_ratios=[2, 2, 1])
-    drawn, last = 0, 0.0
-    for i, slug in enumerate(slugs):
-        style = {"color": COLORS[(6, 0, 1, 2, 3)[i % 5] if slugs[0] == REFERENCE else i % len(COLORS)], "label": slug}
+    drawn, last, width = 0, 0.0, 1.0
+    handles, others = [], [slug for slug in slugs if slug != REFERENCE]
+    for slug in slugs:
+        i = others.index(slug) if slug != REFERENCE else 0
+        style = {"color": COLORS[i % 6], "linestyle": _DASHES[i % len(_DASHES)], "linewidth": 1.5, "label": slug}
+        if slug == REFERENCE:
+            style |= {"color": "#4d4d4d", "linestyle": "-", "linewidth": 2.2}
         for ax, failure in zip(panels[:2, 0], ("own", "censored"), strict=True):
             own = rows.filter((pl.col("condition") == slug) & (pl.col("failure") == failure)).sort("second")
             enough = own["at_risk"].to_numpy() >= FEW_AT_RISK
-            value = np.where(enough, own["hazard"].to_numpy(), np.nan)
-            ax.step(own["second"].to_numpy(), value, where="post", linewidth=1.5, **style)
-            drawn += int(enough.sum())
+            value = np.where(enough, own["hazard"].cast(pl.Float64).fill_null(np.nan).to_numpy(), np.nan)
+            starts = own["second"].to_numpy()
+            width = float(starts[1] - starts[0]) if len(starts) > 1 else 1.0
+            edges = np.append(starts, starts[-1] + width)
+            ax.stairs(value, edges, baseline=None, **style)
+            drawn += int(np.isfinite(value).sum())
             if enough.any():
-                last = max(last, float(own["second"].to_numpy()[enough].max()) + 1.0)
-        panels[2, 0].step(own["second"].to_numpy(), own["at_risk"].to_numpy(), where="post", linewidth=1.5, **style)
+                last = max(last, float(edges[1:][enough].max()))
+        panels[2, 0].stairs(own["at_risk"].to_numpy(), edges, baseline=None, **style)
+        handles.append(Line2D([], [], **style))
     require(drawn, f"no second with {FEW_AT_RISK} vehicles at risk")
-    for ax, label in zip(panels[:, 0], ("own failure\nper second", "censored\nper second", "at risk"), strict=True):
+    per = "per second" if width == 1.0 else f"per {width:g} s"
+    for ax, label in zip(panels[:, 0], (f"own failure\n{per}", f"censored\n{per}", "at risk"), strict=True):
         ax.set_ylabel(label)
         ax.set_ylim(bottom=0.0)
+    panels[2, 0].axhline(FEW_AT_RISK, color="#57606a", linewidth=0.8, linestyle=":")
     panels[2, 0].set_xlabel("time [s]")
     panels[2, 0].set_xlim(0.0, last)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
     return figure

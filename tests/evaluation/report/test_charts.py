@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -11,7 +12,7 @@ from evaluation.stats.tables import random_table
 
 from sf3d_envs.evaluation import stats
 from sf3d_envs.evaluation.report import charts, event_charts
-from sf3d_envs.evaluation.report.drawing import NothingToDraw, condition_axes, svg
+from sf3d_envs.evaluation.report.drawing import NothingToDraw, svg
 from sf3d_envs.evaluation.table import ConditionFacts
 
 FACTS = [
@@ -54,6 +55,12 @@ def passage(vehicles):
 
 
 @pytest.fixture(scope="module")
+def hazard(vehicles):
+    config = stats.BootstrapConfig(replicates=200)
+    return stats.hazard(vehicles, agent="one", conditions=SLUGS, by_lane=False, config=config).frame()
+
+
+@pytest.fixture(scope="module")
 def rates(vehicles):
     names = ("ttc_below_1_5s", "ttc_below_1_5s_vehicles", "speed_at_20m", "speed_at_40m")
     chosen = [rate for rate in stats.EXPOSURE_RATES if rate.name in names]
@@ -65,17 +72,23 @@ def lines(ax):
     found = {}
     for bars in ax.containers:
         data, _, (segments, *_) = bars.lines
-        found[bars.get_label()] = (data.get_xdata(), data.get_ydata(), [s[:, :] for s in segments.get_segments()])
+        found[bars.get_label()] = (
+            data.get_xdata(),
+            data.get_ydata(),
+            [np.reshape(s, (-1, 2)) for s in segments.get_segments()],
+        )
     return found
 
 
-def test_axes_of_the_conditions():
-    friction, grade = condition_axes(FACTS)
-    assert dict(friction.places) == {"reference": 0.0, "mu018": 1.0, "mu008": 2.0}
-    assert dict(grade.places) == pytest.approx({"down": -4.5, "reference": 0.0, "up": 3.0})
-    assert [axis.label for axis in condition_axes(FACTS[:2])] == ["friction \u03bc of the patch"]
-    assert [axis.label for axis in condition_axes([FACTS[0], FACTS[3]])] == ["grade [%]"]
-    assert condition_axes(FACTS[:1]) == []
+def legend(figure):
+    """Labels of the legends outside the axes."""
+    return [text.get_text() for held in figure.legends for text in held.get_texts()]
+
+
+def emptied(frame, value, where, by=None):
+    """The frame with a value and its limits taken out of some rows."""
+    names = (value, f"{value}_low", f"{value}_high")
+    return frame.with_columns(pl.when(where).then(pl.lit(by)).otherwise(pl.col(name)).alias(name) for name in names)
 
 
 def test_passage_is_the_tables(passage):
@@ -91,9 +104,10 @@ def test_passage_is_the_tables(passage):
         x, y, _ = lines(right)[agent]
         assert y == pytest.approx([rows["down"]["rate"], base, rows["up"]["rate"]])
         assert (np.diff(x) > 2.0).all()
-    assert [text.get_text() for text in left.get_legend().get_texts()] == list(AGENTS)
+    assert legend(figure) == list(AGENTS)
+    assert left.get_legend() is None, "a legend inside the axes covers curves"
     one = charts.plot_passage(passage.filter(pl.col("agent") == "one"), FACTS)
-    assert one.axes[0].get_legend() is None
+    assert legend(one) == []
 
 
 def test_changes_are_the_tables_by_lane(passage):
@@ -107,16 +121,28 @@ def test_changes_are_the_tables_by_lane(passage):
             assert [SLUGS[1 + round(place)] for place in y] == own["condition"].to_list()
 
 
-def test_rates_leave_gaps_where_there_is_no_value(rates):
+@pytest.mark.parametrize("by", [None, float("nan"), float("inf")])
+def test_rates_leave_gaps_where_there_is_no_value(rates, by):
     gone = (pl.col("condition") == "mu018") & (pl.col("agent") == "one")
-    holes = rates.with_columns(
-        pl.when(gone).then(float("nan")).otherwise(pl.col(name)).alias(name)
-        for name in ("value", "value_low", "value_high")
-    )
-    full, holed = (charts.plot_ttc(frame, FACTS).axes[0] for frame in (rates, holes))
-    assert len(lines(full)["one"][1]) == 3
-    assert len(lines(holed)["one"][1]) == 2
-    assert len(lines(holed)["two"][1]) == 3
+    full, holed = (charts.plot_ttc(frame, FACTS).axes[0] for frame in (rates, emptied(rates, "value", gone, by)))
+    # A hole in the line, not a straight line across it.
+    assert list(np.isnan(lines(holed)["one"][1])) == [False, True, False]
+    for agent in AGENTS:
+        kept = np.isfinite(lines(holed)[agent][1])
+        assert kept.sum() == (2 if agent == "one" else 3)
+        assert lines(holed)[agent][1][kept] == pytest.approx(lines(full)[agent][1][kept])
+
+
+def test_a_value_without_limits_is_a_point(passage):
+    bare = passage.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in ("change_low", "change_high"))
+    for frame, count in ((passage, 5), (bare, 0)):
+        x, _, bars = lines(charts.plot_change(frame, FACTS).axes[0])["one"]
+        assert len(x) == 5
+        assert sum(len(bar) == 2 and np.isfinite(bar).all() for bar in bars) == count
+
+
+def test_shares_of_time_have_one_scale(rates):
+    full = charts.plot_ttc(rates, FACTS).axes[0]
     # Both panels of a row share their scale, whichever of them has the larger values.
     shown = full.get_ylim()
     assert shown[0] == 0.0
@@ -128,9 +154,37 @@ def test_rates_leave_gaps_where_there_is_no_value(rates):
 
 def test_entry_speeds_are_told_apart(rates):
     figure = charts.plot_entry_speed(rates, FACTS)
-    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["one, 20 m", "two, 20 m", "one, 40 m", "two, 40 m"]
+    assert legend(figure) == ["one", "two", "at 20 m", "at 40 m"]
     one = charts.plot_entry_speed(rates.filter(pl.col("agent") == "one"), FACTS)
-    assert [t.get_text() for t in one.legends[0].get_texts()] == ["at 20 m", "at 40 m"]
+    assert legend(one) == ["at 20 m", "at 40 m"]
+    for ax, lane in zip(one.axes[::2], ("closing", "open"), strict=True):
+        for bars, at, style in zip(ax.containers, (20, 40), ("--", "-"), strict=True):
+            own = rates.filter(
+                pl.col("agent") == "one", pl.col("lane") == lane, pl.col("rate") == f"speed_at_{at}m"
+            ).to_dicts()
+            expected = {row["condition"]: row["value"] for row in own}
+            line = bars.lines[0]
+            assert line.get_ydata() == pytest.approx([expected[slug] for slug in SLUGS[:3]])
+            assert (line.get_linestyle(), line.get_markerfacecolor() == "white") == (style, at == 20)
+
+
+def test_the_legend_does_not_depend_on_which_speeds_there_are(rates):
+    gone = (pl.col("agent") == "one") & (pl.col("rate") == "speed_at_40m")
+    figure = charts.plot_entry_speed(rates.filter(~gone), FACTS)
+    assert legend(figure) == ["one", "two", "at 20 m", "at 40 m"]
+
+
+def test_conditions_that_were_not_run_have_no_panel(passage, rates):
+    grades = pl.col("condition").is_in(["up", "down", "down-mu018"])
+    for figure, count in (
+        (charts.plot_passage(passage.filter(~grades), FACTS), 1),
+        (charts.plot_ttc(rates.filter(~grades), FACTS), 2),
+        (charts.plot_entry_speed(rates.filter(~grades), FACTS), 2),
+    ):
+        assert [ax.get_xlabel() for ax in figure.axes] == ["friction \u03bc of the patch"] * count
+    changes = charts.plot_change(passage.filter(~grades & (pl.col("lane") != "open")), FACTS)
+    assert [ax.get_title(loc="left") for ax in changes.axes] == ["closing lane"]
+    assert [label.get_text() for label in changes.axes[0].get_yticklabels()] == ["mu018", "mu008"]
 
 
 def test_additivity_shows_its_three_parts(vehicles):
@@ -145,6 +199,20 @@ def test_additivity_shows_its_three_parts(vehicles):
             "difference of both": row["interaction"],
         }
     )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_interactions_of_many_agents_stay_readable(vehicles, count):
+    found = stats.interactions(vehicles, {"down-mu018": ("mu018", "down")}, agent="one").frame()
+    frame = pl.concat([found.with_columns(agent=pl.lit(f"agent-{i}")) for i in range(count)])
+    figure = charts.plot_additivity(frame)
+    figure.canvas.draw()
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title(loc="left") for ax in shown] == [f"agent-{i}" for i in range(count)]
+    labels = [ax.xaxis.label for ax in shown if ax.get_xlabel() and ax.xaxis.label.get_visible()]
+    boxes = sorted((b.x0, b.x1, b.y0) for b in (label.get_window_extent() for label in labels))
+    assert len(boxes) == min(count, 2)
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(boxes))
 
 
 def bar_lengths(ax):
@@ -164,6 +232,10 @@ def test_losses_fill_up_to_the_vehicles_without_a_passage(vehicles, passage):
         assert bar_lengths(ax) == pytest.approx([1.0 - rates[slug] for slug in SLUGS])
         hatched = {SLUGS[round(bar.get_y() + 0.36)] for bar in ax.patches if bar.get_hatch() and bar.get_width() > 0}
         assert hatched == {"mu018", "mu008", "down-mu018"}
+        assert ax.get_xlim()[1] > max(bar_lengths(ax)), "the longest bar ends at the edge"
+    assert legend(figure)[-1] == "never on the patch"
+    flat = losses.filter(pl.col("condition").is_in(["reference", "up"]))
+    assert "never on the patch" not in legend(event_charts.plot_losses(flat, FACTS))
 
 
 def test_the_parts_fill_every_bar(vehicles):
@@ -172,17 +244,45 @@ def test_the_parts_fill_every_bar(vehicles):
     assert bar_lengths(ax) == pytest.approx([1.0] * 5)
 
 
-def test_a_hazard_of_few_vehicles_is_not_drawn(vehicles):
-    hazard = stats.hazard(vehicles, agent="one", conditions=["reference", "mu018"]).frame()
+def test_a_hazard_of_few_vehicles_is_not_drawn(hazard):
     figure = event_charts.plot_hazard(hazard, ["reference", "mu018"])
     own = hazard.filter(pl.col("condition") == "mu018", pl.col("lane") == "all", pl.col("failure") == "own").sort(
         "second"
     )
-    drawn = figure.axes[0].lines[1].get_ydata()
+    drawn, edges, _ = figure.axes[0].patches[1].get_data()
+    assert list(edges) == [*own["second"], own["second"].max() + 1.0]
     enough = own["at_risk"].to_numpy() >= event_charts.FEW_AT_RISK
     assert 0 < enough.sum() < len(enough)
     assert np.array_equal(drawn[enough], own["hazard"].to_numpy()[enough])
     assert np.isnan(drawn[~enough]).all()
+    assert np.array_equal(figure.axes[2].patches[1].get_data().values, own["at_risk"].to_numpy())
+    assert legend(figure) == ["reference", "mu018"]
+
+
+def test_conditions_of_a_hazard(vehicles, hazard):
+    assert legend(event_charts.plot_hazard(hazard)) == ["reference", "mu018", "mu008"]
+    others = hazard.filter(pl.col("condition").is_in(["up", "down"]))
+    assert legend(event_charts.plot_hazard(others)) == ["up", "down"]
+    for wrong in (["reference", "mu999"], "mu018"):
+        with pytest.raises(ValueError, match=r"conditions is .*mu.*the table, which holds \['reference', 'mu018'"):
+            event_charts.plot_hazard(hazard, wrong)
+    wide = stats.hazard(vehicles, agent="one", conditions=SLUGS[:2], bin_s=2.0).frame()
+    figure = event_charts.plot_hazard(wide)
+    assert figure.axes[0].get_ylabel() == "own failure\nper 2 s"
+    assert figure.axes[0].patches[0].get_data().edges[1] == 2.0
+
+
+def test_charts_of_one_agent_refuse_several(vehicles, hazard):
+    one = {"agent": "one", "conditions": SLUGS[:2]}
+    frames = {
+        event_charts.plot_losses: stats.losses_by_patch(vehicles, **one).frame(),
+        event_charts.plot_decomposition: stats.decomposition(vehicles, **one).frame(),
+        event_charts.plot_hazard: hazard,
+    }
+    for plot, frame in frames.items():
+        both = pl.concat([frame, frame.with_columns(agent=pl.lit("two"))])
+        with pytest.raises(ValueError, match=r"holds the agents \['one', 'two'\]"):
+            plot(both, FACTS if plot is not event_charts.plot_hazard else ["reference"])
 
 
 def test_nothing_to_draw_is_said(passage, rates, vehicles):
@@ -197,6 +297,27 @@ def test_nothing_to_draw_is_said(passage, rates, vehicles):
             vehicles.filter(pl.col("scenario_seed") == pl.col("scenario_seed").min()), agent="one"
         ).frame()
         event_charts.plot_hazard(few, ["reference"])
+    nothing = pl.lit(True)
+    with pytest.raises(NothingToDraw, match="no passage that is a number"):
+        empty = emptied(emptied(passage, "rate", nothing), "reference_rate", nothing)
+        charts.plot_passage(empty, FACTS)
+    with pytest.raises(NothingToDraw, match="no change that is a number"):
+        charts.plot_change(emptied(passage, "change", nothing), FACTS)
+    with pytest.raises(NothingToDraw, match="no rate of the time to collision"):
+        charts.plot_ttc(emptied(rates, "value", nothing), FACTS)
+    with pytest.raises(NothingToDraw, match="no vehicle crossed"):
+        charts.plot_entry_speed(emptied(rates, "value", nothing), FACTS)
+    found = stats.interactions(vehicles, {"down-mu018": ("mu018", "down")}, agent="one").frame()
+    for part in ("change", "sum_of_parts", "interaction"):
+        found = emptied(found, part, nothing)
+    with pytest.raises(NothingToDraw, match="no interaction that is a number"):
+        charts.plot_additivity(found)
+    with pytest.raises(NothingToDraw, match="no row of all vehicles"):
+        charts.plot_passage(passage.filter(pl.col("lane") != "all"), FACTS)
+    with pytest.raises(NothingToDraw, match="no condition beside"):
+        event_charts.plot_decomposition(
+            stats.decomposition(vehicles, agent="one", conditions=SLUGS).frame().with_columns(share=float("nan")), FACTS
+        )
     with pytest.raises(ValueError, match=r"lacks the columns \['change', 'change_low', 'change_high'\]"):
         charts.plot_change(passage.drop("change", "change_low", "change_high"), FACTS)
 
@@ -213,6 +334,11 @@ def test_drawings_are_bytes_of_their_table_and_do_not_collide(passage):
         assert 'aria-label="a &quot;&lt;b&gt;&quot;"' in text
         assert text.startswith("<svg role")
     assert not ids["first one"] & ids["second"]
+    figure = charts.plot_passage(passage, FACTS)
+    assert svg(figure, "again") == svg(figure, "again")
+    assert 'aria-label="again"' in svg(figure, "again")
+    with pytest.raises(ValueError, match="name is empty"):
+        svg(figure, "")
 
 
 def test_eight_agents_stay_apart(vehicles):
@@ -226,3 +352,22 @@ def test_eight_agents_stay_apart(vehicles):
     firsts = sorted(x[0] for x, _, _ in lines(ax).values())
     assert min(np.diff(firsts)) > 0.05
     assert firsts[-1] < 0.5
+    # A row of changes holds the values of its own condition alone.
+    figure = charts.plot_change(frames, FACTS)
+    for ax in figure.axes:
+        for _, y, _ in lines(ax).values():
+            assert [round(place) for place in y] == list(range(len(SLUGS) - 1))
+        places = np.concatenate([y for _, y, _ in lines(ax).values()])
+        low, high = sorted(ax.get_ylim())
+        assert low < places.min() and places.max() < high
+    rendered = figure.canvas.get_width_height()[0]
+    (box,) = [held.get_window_extent() for held in figure.legends]
+    assert 0 <= box.x0 and box.x1 <= rendered
+
+
+def test_long_names_fit_into_the_legend(passage):
+    names = {agent: f"checkpoint-of-a-policy-trained-for-long-{agent}" for agent in AGENTS}
+    figure = charts.plot_passage(passage.with_columns(pl.col("agent").replace(names)), FACTS)
+    figure.canvas.draw()
+    (box,) = [held.get_window_extent() for held in figure.legends]
+    assert 0 <= box.x0 and box.x1 <= figure.canvas.get_width_height()[0]
