@@ -13,6 +13,7 @@ import polars as pl
 from ...registry import Condition
 from ..columns import RICH_SCHEMA
 from ..measures import TRAJECTORY, index_of
+from ..stats.matched import matched
 from ..table import REFERENCE, ConditionFacts
 
 if TYPE_CHECKING:
@@ -102,6 +103,32 @@ def _check(frame: pl.DataFrame, name: str, columns: Sequence[str], conditions: S
         raise ValueError(f"{name} has no rows of the conditions {unknown}; it holds {held}")
 
 
+def _check_worlds(vehicles: pl.DataFrame, worlds: pl.DataFrame, sides: Sequence[str]) -> None:
+    """Refuse worlds that are not those of the vehicles: without its row nobody knows whether a world was reset."""
+    agents = [frame["agent"][0] for frame in (vehicles, worlds)]
+    if agents[0] != agents[1]:
+        raise ValueError(f"worlds is of agent {agents[1]!r} and vehicles of {agents[0]!r}; give tables of one agent")
+    seeds = matched(vehicles, ("outcome",), conditions=sides, by_lane=False).seeds.tolist()
+    for side in sides:
+        own = worlds.filter(pl.col("condition") == side)["scenario_seed"].to_list()
+        if lacking := sorted(set(seeds) - set(own)):
+            raise ValueError(
+                f"worlds has no row of condition {side!r} and scenario seed {lacking[0]} ({len(lacking)} lacking); "
+                f"it must hold each of the {len(seeds)} worlds of vehicles"
+            )
+
+
+def _check_first(first_worlds: int | None) -> None:
+    whole = isinstance(first_worlds, (int, np.integer)) and not isinstance(first_worlds, bool)
+    if first_worlds is not None and not (whole and first_worlds >= 1):
+        raise ValueError(f"first_worlds is {first_worlds!r}; it must be an int >= 1, or None for all")
+
+
+def _check_slugs(choice: PairChoice, name: str, given: Mapping[str, object]) -> None:
+    if lacking := [slug for slug in (choice.reference, choice.condition) if slug not in given]:
+        raise ValueError(f"{name} lacks {lacking}; it has {list(given)} and must have both roads of the pair")
+
+
 def choose_pair(
     vehicles: pl.DataFrame,
     worlds: pl.DataFrame,
@@ -123,12 +150,17 @@ def choose_pair(
         The pair; None if the rule holds nowhere.
 
     Raises:
-        ValueError: For a missing column, several agents, or a condition without rows.
+        ValueError: For a missing column, several agents, a condition without rows or that is the reference itself,
+            worlds or vehicles that differ between the roads or between the tables, or `first_worlds` below 1.
     """
+    _check_first(first_worlds)
     sides = (reference, condition)
+    if condition == reference:
+        raise ValueError(f"condition is {condition!r}, the reference itself; it must be another road")
     needed = ("scenario_seed", "vehicle", "lane", "outcome", "passage_step", "first_event_step")
     _check(vehicles, "vehicles", ("agent", "condition", *needed), sides)
     _check(worlds, "worlds", ("agent", "condition", "scenario_seed", "first_reset_step"), sides)
+    _check_worlds(vehicles, worlds, sides)
     seeds = vehicles.filter(pl.col("condition") == reference)["scenario_seed"].unique().sort()
     looked = seeds if first_worlds is None else seeds.head(first_worlds)
     reset = worlds.filter(pl.col("condition").is_in(sides), pl.col("first_reset_step").is_not_null())
@@ -167,15 +199,22 @@ def load_pair(choice: PairChoice, files: Mapping[str, Path]) -> PairRun:
         files: Slug -> `rich.parquet` of the reference and of the changed road.
 
     Raises:
-        ValueError: If a file does not hold the world.
+        ValueError: If a road has no file, or a file does not hold the world with all its steps and vehicles.
     """
+    _check_slugs(choice, "files", files)
     sides = {}
     for slug in (choice.reference, choice.condition):
         rows = pl.scan_parquet(files[slug]).filter(pl.col("scenario_seed") == choice.seed).collect()
         if rows.is_empty():
             raise ValueError(f"{str(files[slug])!r} does not hold the world of scenario seed {choice.seed}")
         rows = rows.sort("step", "vehicle")
-        vehicles = rows["vehicle"].n_unique()
+        steps, vehicles = rows["step"].n_unique(), rows["vehicle"].n_unique()
+        whole = np.repeat(np.arange(1, steps + 1), vehicles)
+        if not np.array_equal(rows["step"].to_numpy(), whole):
+            raise ValueError(
+                f"{str(files[slug])!r} lacks rows of scenario seed {choice.seed}; "
+                f"it must hold every step from 1 on of each of {vehicles} vehicles"
+            )
         values = rows.select(list(RICH_SCHEMA)[3:]).to_numpy().astype(np.float32, copy=False)
         sides[slug] = np.ascontiguousarray(values).reshape(-1, vehicles, len(TRAJECTORY))
     return _run(choice, sides)
@@ -201,12 +240,13 @@ def rerun_pair(
         solver: Solver of the evaluation.
 
     Raises:
-        ValueError: If the vehicle's passage or event falls on another step than recorded: other code, another agent
-            or another kind of device.
+        ValueError: If a road has no condition, or the vehicle's passage or event falls on another step than recorded:
+            other code, another agent or another kind of device.
     """
     from ..batch import run_batch
     from ..trajectory import TrajectoryChunk
 
+    _check_slugs(choice, "conditions", conditions)
     slugs = (choice.reference, choice.condition)
     chunks: list[TrajectoryChunk] = []
     result = run_batch(

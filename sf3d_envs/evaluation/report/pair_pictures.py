@@ -150,7 +150,10 @@ def _marks(run: PairRun) -> list[tuple[int, str, str, str]]:
         (choice.passage_step, choice.reference, "passes", "^"),
         (choice.event_step, choice.condition, choice.outcome.replace("_", " "), "X"),
     ]
-    touching = np.flatnonzero(run.column(choice.condition, "friction")[:, choice.vehicle] < 1.0)
+    loads = [run.column(choice.condition, f"load_{wheel}")[:, choice.vehicle] for wheel in ("fl", "fr", "rl", "rr")]
+    friction = run.column(choice.condition, "friction")[:, choice.vehicle]
+    # Outside patches it is 1; a car in the air has a friction of 0 without touching anything.
+    touching = np.flatnonzero((friction != 1.0) & (np.sum(loads, axis=0) > 0.0))
     if len(touching):
         found.append((int(run.step[touching[0]]), choice.condition, "first wheel on the patch", "o"))
     apart = run.first_difference()
