@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ...registry import Condition, Suite, load_suite
+from ...sim.dynamics import CONTROL_HZ
 from ..store import check_file, check_writable, write_bytes
 from .analysis import Analysis, analyse, check_members
 from .drawing import svg
@@ -245,9 +246,11 @@ def _pair_section(plan: _Plan, agent: Agent | None, video: bool) -> tuple[PairCh
     except ValueError as error:
         remarks.append(f"The pair is not drawn: {error}.")
     else:
-        from .pair_pictures import plot_pair
+        from .pair_pictures import LONGEST_S, plot_pair
 
         caption = "Path, speed and acceleration of the vehicle on both roads."
+        if max(choice.passage_step, choice.event_step) > LONGEST_S * CONTROL_HZ:
+            caption += f" The pictures end after {LONGEST_S:g} s; what happens later is not in them."
         figures = [Figure(svg=svg(plot_pair(run, conditions), "pair", title=caption), caption=caption)]
         if video:
             film, missing = _film(run, conditions)
