@@ -248,7 +248,7 @@ def agent_is_row_invariant(
             taken = []
             for _ in range(round(_PROBE_SECONDS * agent.decision_hz)):
                 action = agent.act(env.view)
-                taken.append(action[-1].cpu().numpy().copy())
+                taken.append(action[-1].detach().cpu().numpy().copy())
                 env.advance(action)
             actions.append(np.stack(taken))
         finally:

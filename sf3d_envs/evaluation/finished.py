@@ -98,7 +98,8 @@ def _manifest(path: Path, name: str) -> dict[str, Any]:
             raise ValueError(f"{path} lacks {', '.join(f'{part}.{key}' for key in missing)}")
     identity, record = manifest["identity"], manifest["record"]
     counted = all(type(identity[name]) is int for name in ("worlds", "seed0")) and isinstance(identity["cell"], dict)
-    if not counted or any(len(record[name] or ()) != identity["worlds"] for name in ("scenario", "initial_state")):
+    lists = [record[name] for name in ("scenario", "initial_state")]
+    if not counted or any(not isinstance(held, list) or len(held) != identity["worlds"] for held in lists):
         raise ValueError(f"{path} contradicts itself: it says {identity['worlds']} worlds and lists others")
     return manifest
 

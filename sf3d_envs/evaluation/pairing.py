@@ -106,7 +106,7 @@ def cell_errors(pairs: Pairs, worlds: int | None) -> list[str]:
     for pair in pairs:
         for side, cell in zip("AB", pair, strict=True):
             chosen = cell.seeds[: worlds or len(cell.seeds)]
-            errors = [e for e in cell.manifest["record"].get("errors", []) if e.get("scenario_seed") in chosen]
+            errors = [e for e in cell.manifest["record"].get("errors") or [] if e.get("scenario_seed") in chosen]
             if errors:
                 reasons = ", ".join(sorted({str(e.get("reason")) for e in errors}))
                 found[side, cell.folder] = f"{cell.name} of {side} had errors in {len(errors)} worlds ({reasons})"

@@ -96,6 +96,7 @@ class Evaluation:
         if len(self.agents) != len(made):
             raise ValueError(f"agents is {[agent.name for agent, _ in made]}; each agent may appear once")
         for agent in self.agents.values():
+            _check_agent(agent)
             decision_count(config.horizon_s, agent.decision_hz)
         self.seeds = [config.seed0 + i for i in range(config.worlds)]
         self._by_cell = {f"{name}/{c.slug}": (name, c) for name in self.agents for c in self.conditions}
@@ -283,6 +284,17 @@ class Evaluation:
             "writers": identity.writer_versions(),
             **({} if self.frozen is None else {"frozen": self.frozen.digest}),
         }
+
+
+def _check_agent(agent: Agent) -> None:
+    """Refuse an agent whose name, digest or decision rate cannot be recorded."""
+    for name in ("name", "digest"):
+        value = getattr(agent, name)
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"agent.{name} is {value!r}; it must be a text")
+    rate = agent.decision_hz
+    if isinstance(rate, bool) or not isinstance(rate, int) or rate < 1 or CONTROL_HZ % rate:
+        raise ValueError(f"agent {agent.name!r} has decision_hz={rate!r}; it must be an int that divides {CONTROL_HZ}")
 
 
 def _content(cell: FinishedCell, stem: str) -> bytes:

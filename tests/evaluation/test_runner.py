@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -197,6 +198,36 @@ def test_a_damaged_cell_is_named_and_can_be_recomputed(tmp_path):
     repaired = Evaluation(EvaluationConfig(**settings), tmp_path, recompute=["constant/mu018"])
     assert repaired.missing == ["constant/mu018"]
     assert repaired.run().vehicles.equals(first.vehicles)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("name", None, "agent.name is None; it must be a text"),
+        ("name", 5, "agent.name is 5; it must be a text"),
+        ("name", "a/b", "is no folder name"),
+        ("digest", b"x", "agent.digest is b'x'; it must be a text"),
+        ("decision_hz", 10.0, "has decision_hz=10.0; it must be an int that divides 60"),
+        ("decision_hz", 7, "has decision_hz=7; it must be an int that divides 60"),
+        ("decision_hz", True, "has decision_hz=True"),
+        ("decision_hz", None, "has decision_hz=None"),
+    ],
+)
+def test_an_agent_that_cannot_be_recorded_is_refused(name, value, text, tmp_path):
+    odd = make_agent("constant")
+    setattr(odd, name, value)
+    with pytest.raises(ValueError, match=re.escape(text)):
+        evaluate(odd, conditions=["reference"], worlds=1, horizon_s=1.0, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_actions_of_a_network_may_carry_gradients():
+    class Network(type(make_agent("constant"))):
+        def act(self, view):
+            return super().act(view).requires_grad_()
+
+    result = evaluate(Network(), conditions=["reference"], worlds=1, horizon_s=1.0)
+    assert result.vehicles.height == 12
 
 
 def test_full_braking_passes_nobody():
