@@ -135,7 +135,26 @@ def read_frozen(path: str | Path) -> Frozen:
     digest = manifest.pop("digest", None)
     if digest != manifest_digest(manifest):
         raise ValueError(f"{what}, whose content does not have its digest: it was changed after it was written")
+    if not _is_whole(manifest):
+        raise ValueError(f"{what}, which lacks identity, cells or record of a freeze manifest, or holds others")
     return Frozen(source=str(path), manifest={**manifest, "digest": digest})
+
+
+def _is_whole(manifest: Mapping[str, Any]) -> bool:
+    """Whether the parts that are read are there and of their types."""
+    parts: list[Any] = [manifest.get(name) for name in ("identity", "cells", "record")]
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    identity, _, record = parts
+    worlds = identity.get("worlds")
+    if any(type(identity.get(name)) is not int for name in ("worlds", "seed0")) or worlds < 1:
+        return False
+    lists = [record.get(name) for name in PER_WORLD]
+    return (
+        all(isinstance(held, list) and len(held) == worlds for held in lists)
+        and isinstance(record.get("terrain"), dict)
+        and "route" in record
+    )
 
 
 def _json(value: Any) -> Any:

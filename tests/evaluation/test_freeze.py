@@ -254,6 +254,25 @@ def test_a_file_that_is_not_whole_is_refused(file, damage, text):
     assert not (file.parent / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.pop("identity"),
+        lambda m: m.update(cells=None),
+        lambda m: m.update(record=True),
+        lambda m: m["identity"].update(worlds=0),
+        lambda m: m["identity"].update(seed0="1"),
+        lambda m: m["record"].update(scenario=None),
+        lambda m: m["record"]["initial_state"].pop(),
+        lambda m: m["record"].pop("route"),
+        lambda m: m["record"].update(terrain=[]),
+    ],
+)
+def test_a_manifest_whose_parts_are_others_is_refused(manifest, tmp_path, change):
+    with pytest.raises(ValueError, match="lacks identity, cells or record of a freeze manifest"):
+        read_frozen(rewritten(manifest, tmp_path / "odd.json", change))
+
+
 def test_a_manifest_of_an_evaluation_is_no_freeze_manifest(tmp_path):
     evaluate("constant", out=tmp_path, conditions=["reference"], worlds=1, horizon_s=1.0)
     with pytest.raises(ValueError, match=r"of schema 'sf3d.evaluation/"):
